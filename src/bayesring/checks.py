@@ -1,0 +1,158 @@
+"""Checks of what users give: each refusal is one sentence with argument, row, found, expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from bayesring.observations import Observations
+from bayesring.types import FloatArray, IntArray
+
+
+def check_coordinates(X: Any, name: str = "X") -> IntArray:
+    """Coordinates as an (n, D) integer array."""
+    coords = _as_array(X, name)
+    if coords.ndim != 2:
+        raise ValueError(
+            f"{name} must be a table of coordinates with one row per observation and one column "
+            f"per mode, got an array of {coords.ndim} dimension{'s' * (coords.ndim != 1)}. "
+            "Reshape your data to (n, D)."
+        )
+    if coords.shape[0] == 0:
+        raise ValueError(f"{name} is empty: 0 rows, 0 sample(s), while a minimum of 1 is required.")
+    if coords.shape[1] < 2:
+        raise ValueError(
+            f"{name} must have at least 2 columns, one per mode, got {coords.shape[1]}."
+        )
+    if not np.issubdtype(coords.dtype, np.integer):
+        raise ValueError(
+            f"{name} must hold integer coordinates that count from 0, got {coords.dtype} values "
+            f"such as {coords[0, 0]!r} in row 0; convert them with {name}.astype(int) if they are "
+            "whole numbers."
+        )
+    if coords.dtype.kind == "i" and coords.min() < 0:
+        row, mode = np.argwhere(coords < 0)[0]
+        raise ValueError(
+            f"{name} must not be negative: coordinates count from 0, got {coords[row, mode]} in "
+            f"row {row}, column {mode}."
+        )
+    if coords.max() > np.iinfo(np.int32).max:
+        row, mode = np.argwhere(coords > np.iinfo(np.int32).max)[0]
+        raise ValueError(
+            f"{name} must be below 2^31, got {coords[row, mode]} in row {row}, column {mode}."
+        )
+    return coords
+
+
+def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> None:
+    """Coordinates lie inside `shape`."""
+    if coords.shape[1] != len(shape):
+        raise ValueError(
+            f"{name} has {coords.shape[1]} columns, but the tensor has {len(shape)} modes: "
+            f"{tuple(shape)}."
+        )
+    beyond = coords.max(axis=0) >= np.asarray(shape)
+    if beyond.any():
+        mode = int(np.argmax(beyond))
+        row = int(np.argmax(coords[:, mode] >= shape[mode]))
+        raise ValueError(
+            f"{name} has coordinate {coords[row, mode]} in row {row}, column {mode}, but mode "
+            f"{mode} has size {shape[mode]}; give a larger shape= when fitting."
+        )
+
+
+def check_values(y: Any, n_rows: int) -> FloatArray:
+    """Values as an (n,) array of finite float64."""
+    if y is None:
+        raise ValueError(
+            "y is required: one value per row of X. This estimator requires y to be passed, "
+            "but the target y is None."
+        )
+    values = _as_array(y, "y")
+    if values.ndim != 1:
+        raise ValueError(
+            f"y must have one value per row of X and 1 dimension, got shape {values.shape}."
+        )
+    if len(values) != n_rows:
+        raise ValueError(f"y has {len(values)} values, but X has {n_rows} rows.")
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold real numbers, got values of type {values.dtype}.")
+    values = values.astype(np.float64)
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        found = "NaN" if np.isnan(values[row]) else "infinity"
+        raise ValueError(
+            f"y must be finite, got {found} in row {row}; leave missing cells out of X and y."
+        )
+    return values
+
+
+def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:
+    """Sizes of the modes: as given and large enough, or the largest coordinates plus one."""
+    if shape is None:
+        return tuple(int(size) + 1 for size in coords.max(axis=0))
+    try:
+        sizes = tuple(int(size) for size in shape)
+        whole = all(size == given for size, given in zip(sizes, shape, strict=True))
+    except (TypeError, ValueError):
+        whole, sizes = False, ()
+    if not whole or any(size < 1 for size in sizes):
+        raise ValueError(f"shape must be one positive whole number per mode, got {shape!r}.")
+    if prod(sizes) >= 2**63:
+        raise ValueError(f"shape {sizes} has 2^63 cells or more, which is too many.")
+    check_within(coords, sizes)
+    return sizes
+
+
+def check_observations(X: Any, y: Any, shape: Any) -> Observations:
+    """Coordinates, values and shape, checked together."""
+    coords = check_coordinates(X)
+    values = check_values(y, len(coords))
+    return Observations(coords, values, check_shape(shape, coords))
+
+
+def check_count(value: Any, name: str, minimum: int) -> int:
+    """A whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}.")
+    return int(value)
+
+
+def check_level(level: float) -> float:
+    """A probability strictly between 0 and 1."""
+    if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}.")
+    return float(level)
+
+
+def unknown_name(argument: str, value: Any, known: Iterable[str], otherwise: str) -> ValueError:
+    """The error for a name nobody knows, with the nearest known one suggested."""
+    names = sorted(known)
+    near = get_close_matches(str(value), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(map(repr, names))
+    return ValueError(f"{argument} must be {listed} or {otherwise}, got {value!r}.{hint}")
+
+
+def _as_array(data: Any, name: str) -> Any:
+    if hasattr(data, "toarray"):
+        raise TypeError(
+            f"{name} is a sparse matrix, but a dense array of coordinates is required; "
+            "sparse input is not supported here."
+        )
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise ValueError(f"{name} has rows of unequal length.") from None
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} holds complex numbers. Complex data not supported.")
+    if array.dtype == object:
+        raise ValueError(
+            f"{name} holds Python objects such as {array.ravel()[0]!r}, but numbers are required."
+        )
+    return array

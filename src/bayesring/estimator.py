@@ -1,0 +1,372 @@
+"""`TensorRing`, the estimator: a thin shell over sampler, posterior and storage."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.random import Generator, RandomState, SeedSequence
+from sklearn.base import BaseEstimator
+from sklearn.metrics import r2_score
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
+from sklearn.utils.validation import check_is_fitted
+
+from bayesring import likelihoods, priors, storage
+from bayesring.checks import (
+    check_coordinates,
+    check_count,
+    check_level,
+    check_observations,
+    check_values,
+    check_within,
+    unknown_name,
+)
+from bayesring.infer.base import make_problem
+from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, Truncation
+from bayesring.infer.run import Draws, Schedule, Trace, count_threads, run_chains
+from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
+from bayesring.posterior import Posterior
+from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
+from bayesring.progress import chain_progress
+from bayesring.types import FloatArray
+
+LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
+    "gaussian": Gaussian,
+    "bernoulli": Bernoulli,
+}
+PRIORS: dict[str, Callable[[], CorePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
+INFERENCES = ("gibbs",)
+UPDATES = ("slice",)
+
+
+class TensorRing(BaseEstimator):  # type: ignore[misc]
+    """Bayesian tensor ring: completes a tensor from some of its cells, with error bars.
+
+    Parameters
+    ----------
+    rank : "auto" (grows and shrinks in warm-up), a number, one number per bond, or a policy of
+        `bayesring.infer.rank` (`Adaption`, `Truncation`) with settings of your own
+    likelihood : "gaussian", "bernoulli", or an object of `bayesring.likelihoods`
+    inference : "gibbs"
+    prior : "hierarchical", "paper", or an object of `bayesring.priors`
+    update : "slice", joint draws of whole slices
+    shape : sizes of the modes; None takes the largest coordinates plus one
+    warmup, draws : scans thrown away, scans kept, per chain
+    chains : independent chains; their draws are pooled
+    max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit
+    n_jobs : threads; None uses all cores. Never changes a result.
+    random_state : seed, Generator or RandomState; one seed gives one result, bit for bit
+    progress : whether to show progress bars
+
+    Attributes
+    ----------
+    rank_ : tuple with one number per bond; with several chains, that of the first
+    shape_ : sizes of the modes
+    posterior_ : the draws and their predictive distribution
+    trace_ : one `Trace` per chain, with rank, noise, errors of every scan
+    seed_ : the seed that gives this result again
+    """
+
+    def __init__(
+        self,
+        rank: str | int | tuple[int, ...] | RankPolicy = "auto",
+        *,
+        likelihood: str | Likelihood = "gaussian",
+        inference: str = "gibbs",
+        prior: str | CorePrior | RingPrior = "hierarchical",
+        update: str = "slice",
+        shape: tuple[int, ...] | None = None,
+        warmup: int = 400,
+        draws: int = 400,
+        chains: int = 2,
+        max_memory: int = 2**30,
+        n_jobs: int | None = None,
+        random_state: int | Generator | RandomState | None = None,
+        progress: bool = True,
+    ) -> None:
+        self.rank = rank
+        self.likelihood = likelihood
+        self.inference = inference
+        self.prior = prior
+        self.update = update
+        self.shape = shape
+        self.warmup = warmup
+        self.draws = draws
+        self.chains = chains
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> TensorRing:
+        """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D)."""
+        likelihood, prior, policy = self._resolve()
+        data = check_observations(X, y, self.shape if shape is None else shape)
+        warmup = check_count(self.warmup, "warmup", 0)
+        draws = check_count(self.draws, "draws", 1)
+        chains = check_count(self.chains, "chains", 1)
+        budget = check_count(self.max_memory, "max_memory", 1)
+        n_jobs = count_threads(self.n_jobs)
+        likelihood.check(data.values)
+        location, scale = likelihood.units(data.values)
+        standard = data._replace(values=(data.values - location) / scale)
+        seed = _seed(self.random_state)
+        policy.start(len(data.shape))
+
+        with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
+            results = run_chains(
+                make_problem(standard, likelihood, prior),
+                policy,
+                Schedule(warmup, draws, budget // chains),
+                seed,
+                chains,
+                n_jobs,
+                scale,
+                report,
+            )
+        self.posterior_ = Posterior(
+            data.shape, likelihood, location, scale, tuple(kept for kept, _ in results), n_jobs
+        )
+        self.trace_ = [trace for _, trace in results]
+        self.seed_ = seed
+        self.versions_ = _versions()
+        self._set_fitted()
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, *, noise: bool = True) -> Any:
+        """Posterior mean of a new observation at each row of `X`; Bernoulli: P(y = 1).
+
+        With `return_std`, also its standard deviation; with ``noise=False`` the deviation of the
+        mean or probability alone.
+        """
+        mean, deviation = self._posterior().moments(self._coords(X), noise)
+        return (mean, deviation) if return_std else mean
+
+    def predict_interval(
+        self, X: Any, level: float = 0.9, *, noise: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper end of the central interval of a new observation.
+
+        With ``noise=False`` the interval is for its mean or probability.
+        """
+        return self._posterior().interval(self._coords(X), check_level(level), noise)
+
+    def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
+        """`predict` for every cell, as an array of shape `shape_`."""
+        mean, deviation = self._posterior().tensor(noise)
+        return (mean, deviation) if return_std else mean
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of 0 and of 1, (n, 2); only for likelihoods with two values."""
+        if self._posterior().likelihood.estimator_type != "classifier":
+            raise AttributeError(
+                "predict_proba is for binary data: fit with likelihood='bernoulli', or use "
+                "predict and predict_interval."
+            )
+        one = self.predict(X)
+        return np.column_stack([1.0 - one, one])
+
+    def sample(
+        self, X: Any, n_draws: int = 100, *, random_state: int | Generator | None = None
+    ) -> FloatArray:
+        """Predictive draws (n_draws, n), noise included; the cells of one row belong together."""
+        posterior, coords = self._posterior(), self._coords(X)
+        rng = np.random.default_rng(self.seed_ if random_state is None else random_state)
+        return posterior.sample(rng, coords, check_count(n_draws, "n_draws", 1))
+
+    def score(self, X: Any, y: Any) -> float:
+        """R^2 of the predictions, or the mean log score for binary data."""
+        posterior, coords = self._posterior(), self._coords(X)
+        values = check_values(y, len(coords))
+        if posterior.likelihood.estimator_type == "classifier":
+            posterior.likelihood.check(values)
+            return float(posterior.log_score(coords, values).mean())
+        return float(r2_score(values, posterior.moments(coords)[0]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""
+        posterior = self._posterior()
+        likelihood, prior, policy = self._resolve()
+        description = {
+            "parameters": {
+                **{
+                    name: storage.to_plain(value)
+                    for name, value in self.get_params(deep=False).items()
+                    if name not in ("likelihood", "prior", "rank", "random_state")
+                },
+                "random_state": self.seed_,
+            },
+            "likelihood": storage.to_plain(likelihood),
+            "prior": storage.to_plain(prior),
+            "rank": storage.to_plain(policy),
+            "shape": list(posterior.shape),
+            "location": posterior.location,
+            "scale": posterior.scale,
+            "versions": self.versions_,
+        }
+        arrays = {}
+        for chain, (draws, trace) in enumerate(zip(posterior.chains, self.trace_, strict=True)):
+            named = {**draws._asdict(), "rank": trace.rank, "log_likelihood": trace.log_likelihood}
+            named |= {f"trace {name}": numbers for name, numbers in trace.described.items()}
+            arrays |= {f"{chain}/{name}": array for name, array in named.items()}
+        storage.write(path, description, arrays)
+
+    def _resolve(self) -> tuple[Likelihood, RingPrior, RankPolicy]:
+        """Objects for the names given."""
+        if self.inference not in INFERENCES:
+            raise unknown_name("inference", self.inference, INFERENCES, "nothing else yet")
+        if self.update not in UPDATES:
+            raise unknown_name("update", self.update, UPDATES, "nothing else yet")
+        likelihood = _named(
+            "likelihood", self.likelihood, LIKELIHOODS, Likelihood, "bayesring.likelihoods"
+        )
+        if isinstance(self.prior, RingPrior):
+            prior = self.prior
+        else:
+            prior = RingPrior(_named("prior", self.prior, PRIORS, CorePrior, "bayesring.priors"))
+        return likelihood, prior, _policy(self.rank)
+
+    def _posterior(self) -> Posterior:
+        check_is_fitted(self, "posterior_")
+        return self.posterior_
+
+    def _coords(self, X: Any) -> Any:
+        coords = check_coordinates(X)
+        check_within(coords, self.posterior_.shape)
+        return coords
+
+    def _set_fitted(self) -> None:
+        """Set the attributes that follow from the posterior."""
+        self.shape_ = self.posterior_.shape
+        self.rank_ = tuple(int(number) for number in self.posterior_.chains[0].bonds)
+        self.n_features_in_ = len(self.shape_)
+        if self.posterior_.likelihood.estimator_type == "classifier":
+            self.classes_ = np.array([0, 1])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        likelihood = LIKELIHOODS.get(self.likelihood, self.likelihood)  # type: ignore[arg-type]
+        tags.estimator_type = getattr(likelihood, "estimator_type", "regressor")
+        if tags.estimator_type == "classifier":
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+        else:
+            tags.regressor_tags = RegressorTags()
+        tags.target_tags.required = True
+        return tags
+
+
+def load(path: str | os.PathLike[str]) -> TensorRing:
+    """Read a model that `TensorRing.save` wrote."""
+    description, arrays = storage.read(path)
+    classes = _storable_classes()
+    try:
+        likelihood = storage.from_plain(description["likelihood"], classes)
+        parameters = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in description["parameters"].items()
+        }
+        ring = TensorRing(
+            storage.from_plain(description["rank"], classes),
+            likelihood=likelihood,
+            prior=storage.from_plain(description["prior"], classes),
+            **parameters,
+        )
+        shape = tuple(description["shape"])
+        chains, traces = _read_chains(arrays, shape)
+        ring.posterior_ = Posterior(
+            shape,
+            likelihood,
+            description["location"],
+            description["scale"],
+            chains,
+            count_threads(ring.n_jobs),
+        )
+        ring.trace_ = traces
+        ring.seed_ = parameters["random_state"]
+        ring.versions_ = description["versions"]
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"{path} is not a complete bayesring model: {error!r}.") from error
+    ring._set_fitted()
+    return ring
+
+
+def _read_chains(
+    arrays: Mapping[str, Any], shape: tuple[int, ...]
+) -> tuple[tuple[Draws, ...], list[Trace]]:
+    n_chains = 1 + max(int(name.split("/")[0]) for name in arrays)
+    chains, traces = [], []
+    for chain in range(n_chains):
+        prefix = f"{chain}/"
+        own = {
+            name.removeprefix(prefix): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
+        draws = Draws(*(own[field] for field in Draws._fields))
+        sizes = np.array(shape) * np.roll(draws.bonds, 1) * draws.bonds
+        if draws.flat.shape != (len(draws.nuisance), sizes.sum()):
+            raise ValueError(f"the draws of chain {chain} do not fit the shape {shape}.")
+        described = {
+            name.removeprefix("trace "): array
+            for name, array in own.items()
+            if name.startswith("trace ")
+        }
+        chains.append(draws)
+        traces.append(Trace(own["rank"], own["log_likelihood"], described))
+    return tuple(chains), traces
+
+
+def _named(
+    argument: str, value: Any, known: Mapping[str, Callable[[], Any]], protocol: Any, home: str
+) -> Any:
+    """Object for a name, or the object itself if it keeps the protocol."""
+    if isinstance(value, str):
+        if value not in known:
+            raise unknown_name(argument, value, known, f"an object of {home}")
+        return known[value]()
+    if isinstance(value, type) or not isinstance(value, protocol):
+        raise unknown_name(argument, value, known, f"an object of {home}")
+    return value
+
+
+def _policy(rank: Any) -> RankPolicy:
+    if isinstance(rank, str):
+        if rank != "auto":
+            raise unknown_name("rank", rank, ["auto"], "a number, or one number per bond")
+        return Adaption()
+    if hasattr(rank, "adapt"):
+        return rank  # type: ignore[no-any-return]
+    return FixedRank(tuple(rank) if isinstance(rank, (list, np.ndarray)) else rank)
+
+
+def _storable_classes() -> dict[str, Callable[..., Any]]:
+    """Classes that a model file may name."""
+    found = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
+    found |= {name: getattr(priors, name) for name in priors.__all__}
+    return found | {cls.__name__: cls for cls in (Adaption, FixedRank, Truncation)}
+
+
+def _seed(random_state: Any) -> int:
+    """One whole number that stands for the random state."""
+    if random_state is None:
+        return int(SeedSequence().generate_state(1, np.uint32)[0])
+    if isinstance(random_state, Generator):
+        return int(random_state.integers(2**32))
+    if isinstance(random_state, RandomState):
+        return int(random_state.randint(2**32, dtype=np.uint32))
+    return check_count(random_state, "random_state", 0)
+
+
+def _versions() -> dict[str, str]:
+    """What a result, to the bit, depends on besides seed and data."""
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "machine": platform.machine(),
+        "processor": numba.core.config.CPU_NAME or "host",
+    }

@@ -1,0 +1,1 @@
+"""Inference: the Gibbs sampler, rank adaption, random streams, and the driver of chains."""

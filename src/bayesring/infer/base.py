@@ -1,0 +1,44 @@
+"""What a sampler works on and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from bayesring.likelihoods.base import Likelihood
+from bayesring.observations import Block, Observations, mode_views
+from bayesring.priors.base import RingPrior
+from bayesring.types import FloatArray
+
+BlockMap = Callable[[Callable[[Block], Any], Iterable[Block]], Iterable[Any]]
+"""Anything that works like the built-in `map`, and keeps the order."""
+
+
+class Problem(NamedTuple):
+    """Data and model of a fit. Never changes while sampling."""
+
+    shape: tuple[int, ...]
+    views: tuple[tuple[Block, ...], ...]
+    likelihood: Likelihood
+    prior: RingPrior
+
+
+class StepInfo(NamedTuple):
+    """What a person, or rank adaption, may want to know about a scan."""
+
+    statistics: FloatArray
+    """The likelihood's statistics, summed over all observations."""
+    log_likelihood: float
+    contributions: tuple[FloatArray, ...]
+    """D arrays (R_d,): size of each factor's part of f, see `gibbs.contributions`."""
+
+
+class BrokenChain(FloatingPointError):
+    """A scan met numbers that are not finite, or a matrix that is not positive definite."""
+
+
+def make_problem(
+    data: Observations, likelihood: Likelihood, prior: RingPrior, block_size: int | None = None
+) -> Problem:
+    """Sort and cut the data."""
+    return Problem(data.shape, mode_views(data, block_size), likelihood, prior)

@@ -1,0 +1,225 @@
+"""The Gibbs sampler. One scan draws, mode by mode, the hyperparameters of the core's prior, the
+slices of the core, the weights of its bond and their gains, and last the likelihood's parameters.
+
+Each conditional is a pure function and cites its equation in docs/model.md. Work on observations
+is a function of one block; `map_blocks` decides who does it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesring import ring
+from bayesring.infer.base import BlockMap, BrokenChain, Problem, StepInfo
+from bayesring.infer.streams import Purpose, Streams
+from bayesring.kernels import entries as entries_kernel
+from bayesring.kernels import slices as slices_kernel
+from bayesring.likelihoods.base import Likelihood
+from bayesring.observations import Block
+from bayesring.ring import FlatRing
+from bayesring.types import FloatArray, RingState, SlicePrior, WorkingResponse
+
+
+class WeightStatistics(NamedTuple):
+    """Sums over observations for the weights of a bond, equation (7)."""
+
+    precision: FloatArray
+    """sum w a a', (R_d, R_d)."""
+    linear: FloatArray
+    """sum s a, (R_d,)."""
+
+
+class CoreTask(NamedTuple):
+    """All that a block needs, besides its own data, to draw its slices."""
+
+    mode: int
+    flat: FlatRing
+    weights: FloatArray
+    slice_prior: SlicePrior
+    likelihood: Likelihood
+    nuisance: FloatArray
+    streams: Streams
+    scan: int
+
+
+def init(streams: Streams, problem: Problem, rank: tuple[int, ...]) -> RingState:
+    """Random state to start a chain from: unit weights and gains, entries of f of size one."""
+    shape, prior = problem.shape, problem.prior
+    cores, hyper = [], []
+    for mode, size in enumerate(shape):
+        rng = streams.rng(0, Purpose.START, mode)
+        rows, columns = rank[mode - 1], rank[mode]
+        cores.append(rng.standard_normal((size, rows, columns)) / (rows * columns) ** 0.25)
+        hyper.append(prior.cores.update_hyper(rng, cores[-1]))
+    ones = tuple(np.ones(r) for r in rank)
+    return RingState(
+        tuple(cores), ones, ones, tuple(hyper), problem.likelihood.initial_nuisance()
+    )
+
+
+def step(
+    streams: Streams, scan: int, state: RingState, problem: Problem, map_blocks: BlockMap = map
+) -> tuple[RingState, StepInfo]:
+    """One scan: a pure function of the state, the data and the streams of `scan`."""
+    cores, weights, gains, hyper, nuisance = (*map(list, state[:4]), state.nuisance)
+    likelihood, prior = problem.likelihood, problem.prior
+    sizes = []
+    for mode, blocks in enumerate(problem.views):
+        hyper[mode] = prior.cores.update_hyper(
+            streams.rng(scan, Purpose.HYPER, mode), cores[mode]
+        )
+        task = CoreTask(
+            mode,
+            ring.flatten(ring.weighted(cores, weights)),
+            weights[mode],
+            prior.cores.slice_prior(cores[mode].shape, hyper[mode]),
+            likelihood,
+            nuisance,
+            streams,
+            scan,
+        )
+        cores[mode], statistics = draw_core(task, cores[mode].shape, blocks, map_blocks)
+        weights[mode] = draw_weights(
+            streams, scan, mode, statistics, prior.weights.precisions(gains[mode])
+        )
+        gains[mode] = prior.weights.update_gains(
+            streams.rng(scan, Purpose.GAINS, mode), weights[mode], gains[mode]
+        )
+        sizes.append(contributions(weights[mode], statistics))
+
+    flat = ring.flatten(ring.weighted(cores, weights))
+    totals = likelihood_statistics(flat, problem, map_blocks)
+    nuisance = likelihood.update_nuisance(streams.rng(scan, Purpose.NUISANCE), totals)
+    new_state = RingState(tuple(cores), tuple(weights), tuple(gains), tuple(hyper), nuisance)
+    log_likelihood = likelihood.total_log_prob(totals, nuisance)
+    return new_state, StepInfo(totals, log_likelihood, tuple(sizes))
+
+
+def draw_core(
+    task: CoreTask, shape: tuple[int, int, int], blocks: tuple[Block, ...], map_blocks: BlockMap
+) -> tuple[FloatArray, WeightStatistics]:
+    """Draw all slices of a core, equation (6), and the statistics of its bond's weights."""
+    rank = shape[2]
+    core = np.empty((shape[0], shape[1] * rank))
+    totals = WeightStatistics(np.zeros((rank, rank)), np.zeros(rank))
+    parts: list[tuple[FloatArray, FloatArray]] = []
+    results = map_blocks(partial(draw_block, task), blocks)
+    for block, result in zip(blocks, results, strict=True):
+        if not block.is_part:
+            core[block.first : block.first + len(result[0])] = result[0]
+            totals = WeightStatistics(totals.precision + result[1], totals.linear + result[2])
+            continue
+        parts.append(result)
+        following = block.number + 1
+        if following == len(blocks) or blocks[following].first != block.first:
+            core[block.first] = draw_whole_slice(task, block, parts, totals)
+            parts = []
+    check_finite(core, task)
+    return core.reshape(shape), totals
+
+
+def draw_block(task: CoreTask, block: Block) -> tuple[FloatArray, ...]:
+    """Draw the slices of one block; or, for a part of a slice, return its statistics (4)."""
+    working = working_response(task, block)
+    arguments = (*task.flat, task.mode, block.others)
+    if block.is_part:
+        return slices_kernel.slice_statistics(*arguments, working.weight, working.shift)  # type: ignore[no-any-return]
+    slices = slice(block.first, block.first + block.bounds.size - 1)
+    prior = task.slice_prior
+    own = slice(None) if len(prior.linear) == 1 else slices
+    rng = task.streams.rng(task.scan, Purpose.SLICES, task.mode, block.number)
+    noise = rng.standard_normal((slices.stop - slices.start, len(prior.precision)))
+    return slices_kernel.draw_slices(  # type: ignore[no-any-return]
+        *arguments,
+        block.bounds,
+        working.weight,
+        working.shift,
+        task.weights,
+        prior.precision,
+        prior.diagonal[own],
+        prior.linear[own],
+        noise,
+    )
+
+
+def draw_whole_slice(
+    task: CoreTask,
+    last: Block,
+    parts: list[tuple[FloatArray, FloatArray]],
+    totals: WeightStatistics,
+) -> FloatArray:
+    """Add up the parts of a slice that was cut, draw it, and add its terms to `totals`."""
+    prior = task.slice_prior
+    own = 0 if len(prior.linear) == 1 else last.first
+    rng = task.streams.rng(task.scan, Purpose.SLICES, task.mode, last.number)
+    drawn: FloatArray = slices_kernel.draw_slice(
+        sum(part[0] for part in parts),
+        sum(part[1] for part in parts),
+        task.weights,
+        prior.precision,
+        prior.diagonal[own],
+        prior.linear[own],
+        rng.standard_normal(len(prior.precision)),
+        totals.precision,
+        totals.linear,
+    )
+    return drawn
+
+
+def working_response(task: CoreTask, block: Block) -> WorkingResponse:
+    """w_n and s_n of the block's observations, drawn anew in every pass if they are random."""
+    if not task.likelihood.augments:
+        return task.likelihood.augment(None, block.values, block.values, task.nuisance)
+    fitted = entries_kernel.entries(*task.flat, task.mode, block.own, block.others)
+    rng = task.streams.rng(task.scan, Purpose.AUGMENT, task.mode, block.number)
+    return task.likelihood.augment(rng, fitted, block.values, task.nuisance)
+
+
+def draw_weights(
+    streams: Streams, scan: int, mode: int, statistics: WeightStatistics, precisions: FloatArray
+) -> FloatArray:
+    """lambda^(d) jointly from N(P^-1 h, P^-1), P = diag(phi) + sum w a a', h = sum s a (7)."""
+    rank = precisions.size
+    noise = streams.rng(scan, Purpose.WEIGHTS, mode).standard_normal(rank)
+    drawn = np.empty(rank)
+    precision = statistics.precision + np.diag(precisions)
+    if not slices_kernel.draw_gaussian(precision, statistics.linear, noise, drawn):
+        raise BrokenChain(f"scan {scan}: the weights of bond {mode} could not be drawn")
+    return drawn
+
+
+def contributions(weights: FloatArray, statistics: WeightStatistics) -> FloatArray:
+    """Share of each factor in f: the root of sum w (lambda_r a_r)^2 over observations, (R_d,).
+
+    f_n is the sum of lambda_r a_n[r], so this measures what a factor adds to the fitted values
+    themselves. Unlike lambda_r alone it does not change when scale moves into the cores.
+    """
+    sizes = np.abs(weights) * np.sqrt(np.maximum(np.diag(statistics.precision), 0.0))
+    total = sizes.sum()
+    return sizes / total if total > 0 else np.full(weights.size, 1.0 / weights.size)
+
+
+def likelihood_statistics(
+    flat: FlatRing, problem: Problem, map_blocks: BlockMap = map
+) -> FloatArray:
+    """The likelihood's statistics at the current entries, summed over blocks in their order."""
+    evaluate = partial(_block_statistics, flat, problem.likelihood)
+    first, *rest = map_blocks(evaluate, problem.views[0])
+    return np.asarray(sum(rest, first))
+
+
+def _block_statistics(flat: FlatRing, likelihood: Likelihood, block: Block) -> FloatArray:
+    fitted = entries_kernel.entries(*flat, 0, block.own, block.others)
+    return likelihood.statistics(fitted, block.values)
+
+
+def check_finite(core: FloatArray, task: CoreTask) -> None:
+    """Stop with scan, mode and slice named when a draw failed."""
+    broken = np.flatnonzero(~np.isfinite(core).all(axis=1))
+    if broken.size:
+        raise BrokenChain(
+            f"scan {task.scan}: slice {broken[0]} of mode {task.mode} could not be drawn"
+        )

@@ -1,0 +1,46 @@
+"""The random stream of every piece of work, keyed by what the work is and not by who does it.
+
+Philox is counter-based: a key and a counter name a stream, and making one costs microseconds.
+The low word of the counter is left at zero for the stream's own use, so streams cannot overlap.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator, Philox, SeedSequence
+
+
+class Purpose(IntEnum):
+    """What a stream is used for. Numbers are part of what a seed means: never renumber."""
+
+    START = 0
+    HYPER = 1
+    SLICES = 2
+    AUGMENT = 3
+    WEIGHTS = 4
+    GAINS = 5
+    NUISANCE = 6
+    RANK = 7
+
+
+PURPOSES = 16
+
+
+class Streams(NamedTuple):
+    """All the random streams of one chain."""
+
+    key: tuple[int, int]
+
+    @classmethod
+    def of_chain(cls, seed: int, chain: int) -> Streams:
+        """Streams of one chain of one seed."""
+        first, second = SeedSequence([seed, chain]).generate_state(2, np.uint64)
+        return cls((int(first), int(second)))
+
+    def rng(self, scan: int, purpose: Purpose, mode: int = 0, block: int = 0) -> Generator:
+        """Make the generator for one purpose in one block of one mode of one scan."""
+        counter = np.array([0, block, mode * PURPOSES + purpose, scan], dtype=np.uint64)
+        return Generator(Philox(key=np.array(self.key, dtype=np.uint64), counter=counter))

@@ -1,0 +1,34 @@
+"""Entries of the tensor at given coordinates."""
+
+import numpy as np
+from numba import njit
+
+from bayesring.kernels.tiles import OPTIONS, TILE, complements, gather, workspace
+
+
+@njit(**OPTIONS)
+def entries(flat, starts, bonds, mode, own, others):
+    """f_n = tr(A^(d)[own_n] T_n), equation (2) of docs/model.md.
+
+    `own` (n,) are the indices of mode d, `others` (n, D - 1) those of the modes after it in ring
+    order. Twin: `bayesring.ring.entries`.
+    """
+    n = own.size
+    rows = bonds[mode - 1]
+    size = rows * bonds[mode]
+    buffers = workspace(bonds)
+    complement = np.empty((size, TILE))
+    slices = np.empty((size, TILE))
+    fitted = np.empty(n)
+    for first in range(0, n, TILE):
+        count = min(TILE, n - first)
+        complements(flat, starts, bonds, mode, others, first, count, buffers, complement)
+        gather(flat, starts[mode], size, own, first, count, slices)
+        out = fitted[first : first + count]
+        out[:] = 0.0
+        for e in range(size):
+            a = slices[e]
+            b = complement[e]
+            for t in range(count):
+                out[t] += a[t] * b[t]
+    return fitted

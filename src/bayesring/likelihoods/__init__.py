@@ -1,0 +1,7 @@
+"""Likelihoods: one file each. `base.py` says what a likelihood must provide."""
+
+from bayesring.likelihoods.base import Likelihood
+from bayesring.likelihoods.bernoulli import Bernoulli
+from bayesring.likelihoods.gaussian import Gaussian
+
+__all__ = ["Bernoulli", "Gaussian", "Likelihood"]

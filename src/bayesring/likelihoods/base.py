@@ -1,0 +1,84 @@
+"""What a data type must say about itself. No other module asks which one it is.
+
+A new data type is one new file in this folder and one line in its `__init__`. `fitted` is f_n,
+(n,) or (draws, n); `values` is y_n in the units that `units` names; `nuisance` is a small vector
+(p,) of the likelihood's own parameters, such as the noise precision, possibly of length zero.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from numpy.random import Generator
+
+from bayesring.types import FloatArray, WorkingResponse
+
+
+@runtime_checkable
+class Likelihood(Protocol):
+    """How a value arises from its fitted entry."""
+
+    @property
+    def augments(self) -> bool:
+        """Whether the working response depends on the fitted entries, or is drawn."""
+
+    @property
+    def estimator_type(self) -> str:
+        """What scikit-learn should take the estimator for: "regressor" or "classifier"."""
+
+    def check(self, values: FloatArray) -> None:
+        """Raise a ValueError that names the first row with a value that cannot occur."""
+
+    def units(self, values: FloatArray) -> tuple[float, float]:
+        """Location and scale that the estimator takes out before fitting and puts back after."""
+
+    def draw_nuisance(self, rng: Generator) -> FloatArray:
+        """Draw the parameters from their prior."""
+
+    def initial_nuisance(self) -> FloatArray:
+        """Return parameters to start a chain from."""
+
+    def augment(
+        self, rng: Generator | None, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+    ) -> WorkingResponse:
+        """Weight and shift of the Gaussian surrogate; `fitted` and `rng` only if `augments`."""
+
+    def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
+        """Sums over observations that the parameters and the log likelihood need.
+
+        They add up over blocks.
+        """
+
+    def update_nuisance(self, rng: Generator, statistics: FloatArray) -> FloatArray:
+        """Draw the parameters from their conditional given the summed statistics."""
+
+    def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
+        """log p(y | f, nuisance) of all observations, from the summed statistics."""
+
+    def log_prob(
+        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+    ) -> FloatArray:
+        """log p(y_n | f_n, nuisance) of each observation."""
+
+    def log_prior(self, nuisance: FloatArray) -> float:
+        """log p(nuisance)."""
+
+    def simulate(self, rng: Generator, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """Draw y given f."""
+
+    def mean(self, fitted: FloatArray) -> FloatArray:
+        """E[y | f]."""
+
+    def variance(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """Var[y | f, nuisance]."""
+
+    def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """Quantile (n,) of a new observation under the mixture over draws.
+
+        `fitted` is (draws, n) and `nuisance` (draws, p).
+        """
+
+    def describe(
+        self, statistics: FloatArray, nuisance: FloatArray, scale: float
+    ) -> dict[str, float]:
+        """Numbers worth showing while sampling, such as noise and training error."""

@@ -1,0 +1,93 @@
+"""Values 0 and 1, with a logistic link and Polya-Gamma augmentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import expit
+
+from bayesring.kernels import polyagamma
+from bayesring.types import FloatArray, WorkingResponse
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """y_n ~ Bernoulli(sigmoid(f_n)); given omega_n ~ PG(1, f_n) it is Gaussian in f_n."""
+
+    augments = True
+    estimator_type = "classifier"
+
+    def check(self, values: FloatArray) -> None:
+        """Only 0 and 1 can occur."""
+        wrong = np.flatnonzero((values != 0) & (values != 1))
+        if wrong.size:
+            row = wrong[0]
+            raise ValueError(
+                f"y must be 0 or 1 for the Bernoulli likelihood, got {values[row]:g} in row {row}."
+            )
+
+    def units(self, values: FloatArray) -> tuple[float, float]:
+        """Leave the values as they are."""
+        return 0.0, 1.0
+
+    def draw_nuisance(self, rng: Generator) -> FloatArray:
+        """Return an empty vector: there are no parameters."""
+        return np.empty(0)
+
+    def initial_nuisance(self) -> FloatArray:
+        """Return an empty vector: there are no parameters."""
+        return np.empty(0)
+
+    def augment(
+        self, rng: Generator | None, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+    ) -> WorkingResponse:
+        """w = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
+        return WorkingResponse(polyagamma.draw(rng, fitted), values - 0.5)
+
+    def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
+        """Count, log likelihood and number of right guesses."""
+        right = np.count_nonzero((fitted > 0) == (values > 0.5))
+        return np.array([values.size, self.log_prob(fitted, values, np.empty(0)).sum(), right])
+
+    def update_nuisance(self, rng: Generator, statistics: FloatArray) -> FloatArray:
+        """Return an empty vector: there are no parameters."""
+        return np.empty(0)
+
+    def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
+        """Log likelihood."""
+        return float(statistics[1])
+
+    def log_prob(
+        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+    ) -> FloatArray:
+        """Log probability of each observation."""
+        return values * fitted - np.logaddexp(0.0, fitted)
+
+    def log_prior(self, nuisance: FloatArray) -> float:
+        """Zero: there are no parameters."""
+        return 0.0
+
+    def simulate(self, rng: Generator, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """Toss the coins."""
+        return (rng.random(fitted.shape) < expit(fitted)).astype(float)
+
+    def mean(self, fitted: FloatArray) -> FloatArray:
+        """sigmoid(f), the probability of a one."""
+        return np.asarray(expit(fitted))
+
+    def variance(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """p (1 - p)."""
+        return np.asarray(expit(fitted) * expit(-fitted))
+
+    def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """0 or 1: the smallest value whose probability of not being exceeded reaches `level`."""
+        return (self.mean(fitted).mean(axis=0) > 1.0 - level).astype(float)
+
+    def describe(
+        self, statistics: FloatArray, nuisance: FloatArray, scale: float
+    ) -> dict[str, float]:
+        """Accuracy and mean log loss on the training data."""
+        count, log_likelihood, right = statistics
+        return {"accuracy": right / count, "log loss": -log_likelihood / count}

@@ -1,0 +1,117 @@
+"""Observed entries, and the sorted views and blocks in which the samplers read them.
+
+For each mode the observations are stored once more, sorted by that mode's index, and cut into
+blocks of consecutive slices with about equal numbers of observations. A block is the unit of
+work everywhere: one task of a thread pool, one random stream, one term of a sum. Cuts depend on
+the data alone, so results do not depend on who works on which block.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesring.ring import ring_order
+from bayesring.types import FloatArray, IntArray
+
+BLOCK_SIZE = 8192
+MAX_BLOCKS = 256
+
+
+class Observations(NamedTuple):
+    """Observed entries of a tensor, in coordinate form."""
+
+    coords: IntArray
+    """(n, D), one row per observation, from 0."""
+    values: FloatArray
+    """(n,)."""
+    shape: tuple[int, ...]
+    """I_1, ..., I_D."""
+
+
+class Block(NamedTuple):
+    """Consecutive slices of one mode with their observations, or a part of one large slice."""
+
+    number: int
+    """Place among the mode's blocks; keys the block's random stream."""
+    first: int
+    """Index of the first slice."""
+    bounds: IntArray
+    """(J + 1,) observations of slice ``first + j`` are ``bounds[j]:bounds[j + 1]``."""
+    others: IntArray
+    """(n, D - 1) int32, indices of the other modes in ring order."""
+    values: FloatArray
+    """(n,)."""
+    is_part: bool
+    """Whether other blocks hold more observations of the same, only, slice."""
+
+    @property
+    def own(self) -> IntArray:
+        """(n,) the mode's own index of each observation."""
+        indices = np.arange(self.first, self.first + self.bounds.size - 1)
+        return np.repeat(indices, np.diff(self.bounds))
+
+
+def mode_views(data: Observations, block_size: int | None = None) -> tuple[tuple[Block, ...], ...]:
+    """The blocks of every mode.
+
+    Observations are first put into an order that their arrival cannot influence (coordinates,
+    then value), then sorted by each mode's index.
+
+    Parameters
+    ----------
+    block_size : observations per block that the cuts aim at; by default `BLOCK_SIZE`, or more
+        when that would give over `MAX_BLOCKS` blocks
+    """
+    n = len(data.values)
+    size = block_size or max(BLOCK_SIZE, -(-n // MAX_BLOCKS))
+    keys = (data.values, *(data.coords[:, mode] for mode in reversed(range(len(data.shape)))))
+    arrival = np.lexsort(keys)
+    coords = np.asarray(data.coords, dtype=np.int32)[arrival]
+    values = np.asarray(data.values, dtype=np.float64)[arrival]
+    return tuple(_blocks(coords, values, data.shape, mode, size) for mode in range(len(data.shape)))
+
+
+def _blocks(
+    coords: IntArray, values: FloatArray, shape: tuple[int, ...], mode: int, size: int
+) -> tuple[Block, ...]:
+    order = np.argsort(coords[:, mode], kind="stable")
+    others = np.ascontiguousarray(coords[order][:, ring_order(mode, len(shape))])
+    sorted_values = values[order]
+    counts = np.bincount(coords[:, mode], minlength=shape[mode])
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    blocks = []
+    for first, last, begin, end in _cuts(starts, size):
+        is_part = end - begin < starts[last] - starts[first]
+        bounds = np.clip(starts[first : last + 1], begin, end) - begin
+        blocks.append(
+            Block(len(blocks), first, bounds, others[begin:end], sorted_values[begin:end], is_part)
+        )
+    return tuple(blocks)
+
+
+def _cuts(starts: IntArray, size: int) -> list[tuple[int, int, int, int]]:
+    """Cut slices into (first slice, slice after the last, first observation, end) per block.
+
+    A run of slices is closed when it reaches `size` observations; a slice of more than one and a
+    half times that is cut into equal parts of its own. So that slices without observations cost
+    nothing special, each counts as one observation more than it has.
+    """
+    cuts = []
+    first = 0
+    n_slices = len(starts) - 1
+    for i in range(n_slices):
+        begin, end = int(starts[i]), int(starts[i + 1])
+        if end - begin > 1.5 * size:
+            if first < i:
+                cuts.append((first, i, int(starts[first]), begin))
+            edges = np.linspace(begin, end, round((end - begin) / size) + 1).astype(int)
+            cuts += [(i, i + 1, int(a), int(b)) for a, b in zip(edges, edges[1:], strict=False)]
+            first = i + 1
+        elif end - starts[first] + i + 1 - first >= size:
+            cuts.append((first, i + 1, int(starts[first]), end))
+            first = i + 1
+    if first < n_slices:
+        cuts.append((first, n_slices, int(starts[first]), int(starts[n_slices])))
+    return cuts

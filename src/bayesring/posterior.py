@@ -1,0 +1,198 @@
+"""The posterior: kept draws, and the predictive distribution of any cell.
+
+Every summary is one of entries or of observations at coordinates, averaged over the draws of all
+chains. Cores are never averaged: they are defined only up to an invertible matrix on each bond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import logsumexp
+from threadpoolctl import threadpool_limits
+
+from bayesring import ring
+from bayesring.infer.run import Draws
+from bayesring.kernels import entries as entries_kernel
+from bayesring.likelihoods.base import Likelihood
+from bayesring.types import FloatArray, IntArray
+
+CHUNK_BYTES = 2**26
+"""Draws times cells are worked on in pieces of this size."""
+DENSE_CELLS = 2**20
+"""Cells of a whole tensor that are worked on at a time."""
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Draws of all chains, in standardised units, with the units to map back to.
+
+    Parameters
+    ----------
+    shape : sizes of the modes
+    likelihood : how values arise from entries
+    location, scale : of the values, taken out before fitting
+    chains : the kept draws of each chain
+    n_jobs : threads to predict with; never changes a result
+    """
+
+    shape: tuple[int, ...]
+    likelihood: Likelihood
+    location: float
+    scale: float
+    chains: tuple[Draws, ...]
+    n_jobs: int = 1
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws, all chains together."""
+        return sum(len(draws.flat) for draws in self.chains)
+
+    @property
+    def nuisance(self) -> FloatArray:
+        """(S, p), the likelihood's parameters of every draw, in standardised units."""
+        return np.concatenate([draws.nuisance for draws in self.chains])
+
+    def cores(self, draw: int) -> list[FloatArray]:
+        """Weighted cores A^(d) of one draw, (I_d, R_{d-1}, R_d) each, in standardised units."""
+        for draws in self.chains:
+            if draw < len(draws.flat):
+                return _unflatten(draws, draw, self.shape)
+            draw -= len(draws.flat)
+        raise IndexError(f"draw is beyond the {self.n_draws} kept ones.")
+
+    def entries(self, coords: IntArray) -> FloatArray:
+        """f at `coords` (n, D) for every draw, (S, n), in standardised units."""
+        own = np.ascontiguousarray(coords[:, 0])
+        others = np.ascontiguousarray(coords[:, 1:], dtype=np.int32)
+        rows = [(draws, s) for draws in self.chains for s in range(len(draws.flat))]
+        fitted = np.empty((len(rows), len(coords)))
+
+        def fill(place: int) -> None:
+            draws, s = rows[place]
+            fitted[place] = entries_kernel.entries(
+                draws.flat[s], draws.starts, draws.bonds, 0, own, others
+            )
+
+        self._map(fill, range(len(rows)))
+        return fitted
+
+    def moments(self, coords: IntArray, noise: bool = True) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of a new observation, or of its mean if not `noise`."""
+        mean, variance = np.empty(len(coords)), np.empty(len(coords))
+        nuisance = self.nuisance
+        for rows, fitted in self._chunks(coords):
+            means = self.likelihood.mean(fitted)
+            mean[rows] = means.mean(axis=0)
+            variance[rows] = means.var(axis=0)
+            if noise:
+                variance[rows] += self.likelihood.variance(fitted, nuisance).mean(axis=0)
+        return self._restore(mean), self.scale * np.sqrt(variance)
+
+    def interval(
+        self, coords: IntArray, level: float, noise: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Central interval of a new observation, or of its mean or probability if not `noise`."""
+        tails = (0.5 * (1 - level), 0.5 * (1 + level))
+        ends = np.empty((2, len(coords)))
+        nuisance = self.nuisance
+        for rows, fitted in self._chunks(coords):
+            if noise:
+                for end, tail in zip(ends, tails, strict=True):
+                    end[rows] = self.likelihood.quantile(tail, fitted, nuisance)
+            else:
+                ends[:, rows] = np.quantile(self.likelihood.mean(fitted), tails, axis=0)
+        return self._restore(ends[0]), self._restore(ends[1])
+
+    def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
+        """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
+
+        Uses distinct draws of the posterior as long as there are enough.
+        """
+        order = rng.permutation(self.n_draws)
+        chosen = order[np.arange(n_draws) % self.n_draws]
+        samples = np.empty((n_draws, len(coords)))
+        nuisance = self.nuisance[chosen]
+        for rows, fitted in self._chunks(coords):
+            samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance)
+        return self._restore(samples)
+
+    def log_score(self, coords: IntArray, values: FloatArray) -> FloatArray:
+        """Log predictive density or probability of each of `values` (n,) at `coords`."""
+        standard = (values - self.location) / self.scale
+        scores = np.empty(len(coords))
+        nuisance = self.nuisance
+        for rows, fitted in self._chunks(coords):
+            each = self.likelihood.log_prob(fitted, standard[rows], nuisance)
+            scores[rows] = logsumexp(each, axis=0) - np.log(self.n_draws)
+        return scores - np.log(self.scale)
+
+    def tensor(self, noise: bool = True) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of every cell, by matrix products in bounded pieces."""
+        longest = int(np.argmax(self.shape))
+        step = max(1, DENSE_CELLS * self.shape[longest] // prod(self.shape))
+        mean, deviation = np.empty(self.shape), np.empty(self.shape)
+
+        def fill(start: int) -> None:
+            slices = slice(start, start + step)
+            where = (*[slice(None)] * longest, slices)
+            mean[where], deviation[where] = self._dense_moments(longest, slices, noise)
+
+        with threadpool_limits(1):
+            self._map(fill, range(0, self.shape[longest], step))
+        return self._restore(mean), self.scale * deviation
+
+    def _dense_moments(
+        self, mode: int, slices: slice, noise: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and deviation of the cells of some slices of `mode`, summed up over draws."""
+        total = squares = within = first = np.zeros(1)
+        nuisance = self.nuisance
+        for draw in range(self.n_draws):
+            cores = self.cores(draw)
+            cores[mode] = cores[mode][slices]
+            fitted = ring.dense(cores)
+            means = self.likelihood.mean(fitted)
+            if draw == 0:
+                first = means
+            gap = means - first
+            total = total + gap
+            squares = squares + gap * gap
+            if noise:
+                within = within + self.likelihood.variance(fitted, nuisance[draw])
+        average = total / self.n_draws
+        variance = np.maximum(squares / self.n_draws - average**2, 0.0) + within / self.n_draws
+        return first + average, np.sqrt(variance)
+
+    def _restore(self, values: FloatArray) -> FloatArray:
+        return self.location + self.scale * values
+
+    def _chunks(self, coords: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+        size = max(1, CHUNK_BYTES // (8 * self.n_draws))
+        for start in range(0, len(coords), size):
+            rows = slice(start, min(start + size, len(coords)))
+            yield rows, self.entries(coords[rows])
+
+    def _map(self, function: Callable[[int], None], items: range) -> None:
+        if self.n_jobs == 1 or len(items) == 1:
+            for item in items:
+                function(item)
+            return
+        with ThreadPoolExecutor(self.n_jobs) as pool:
+            list(pool.map(function, items))
+
+
+def _unflatten(draws: Draws, row: int, shape: tuple[int, ...]) -> list[FloatArray]:
+    """Views of one draw as cores."""
+    cores = []
+    for mode, size in enumerate(shape):
+        left, right = int(draws.bonds[mode - 1]), int(draws.bonds[mode])
+        start = int(draws.starts[mode])
+        part = draws.flat[row, start : start + size * left * right]
+        cores.append(part.reshape(size, left, right))
+    return cores

@@ -1,0 +1,56 @@
+"""The paper's first core prior: independent normals of known precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from bayesring.priors.base import CoreShape
+from bayesring.types import FloatArray, SlicePrior
+
+
+class FixedHyper(NamedTuple):
+    """Nothing is learned."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Every entry of a core ~ N(0, 1 / precision).
+
+    Parameters
+    ----------
+    precision : psi; the paper uses 1
+    """
+
+    precision: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.precision > 0:
+            raise ValueError(f"precision of Fixed must be positive, got {self.precision!r}.")
+
+    def draw_hyper(self, rng: Generator, shape: CoreShape) -> FixedHyper:
+        """Return the empty tuple."""
+        return FixedHyper()
+
+    def draw_core(self, rng: Generator, shape: CoreShape, hyper: FixedHyper) -> FloatArray:
+        """Draw independent normals."""
+        return rng.standard_normal(shape) / np.sqrt(self.precision)
+
+    def update_hyper(self, rng: Generator, core: FloatArray) -> FixedHyper:
+        """Return the empty tuple."""
+        return FixedHyper()
+
+    def slice_prior(self, shape: CoreShape, hyper: FixedHyper) -> SlicePrior:
+        """Psi I for every slice, mean zero."""
+        size = shape[1] * shape[2]
+        zero = np.zeros((size, size))
+        return SlicePrior(zero, np.full((1, size), self.precision), np.zeros((1, size)))
+
+    def log_prob(self, core: FloatArray, hyper: FixedHyper) -> float:
+        """log p(core)."""
+        constant = core.size * log(self.precision / (2 * pi))
+        return float(0.5 * (constant - self.precision * np.sum(core**2)))

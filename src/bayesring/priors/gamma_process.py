@@ -1,0 +1,66 @@
+"""The multiplicative gamma process on the weights of a bond (Bhattacharya and Dunson, 2011)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import gammaln
+
+from bayesring.types import FloatArray
+
+
+@dataclass(frozen=True)
+class GammaProcess:
+    """lambda_r ~ N(0, 1 / phi_r), phi_r = delta_1 ... delta_r, delta_r ~ Ga(a0, 1).
+
+    With ``a0 > 1`` the precisions grow with r on average, so that later factors are shrunk more.
+
+    Parameters
+    ----------
+    a0 : shape of the gains; the paper uses 2
+    """
+
+    a0: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.a0 > 1:
+            raise ValueError(f"a0 of GammaProcess must be above 1, got {self.a0!r}.")
+
+    def precisions(self, gains: FloatArray) -> FloatArray:
+        """phi (R,), factor r included in its own product."""
+        return np.cumprod(gains)
+
+    def draw_gains(self, rng: Generator, rank: int) -> FloatArray:
+        """Draw delta (R,) from its prior."""
+        return rng.gamma(self.a0, size=rank)
+
+    def draw_weights(self, rng: Generator, gains: FloatArray) -> FloatArray:
+        """Draw lambda (R,) from its prior given the gains."""
+        return rng.standard_normal(gains.size) / np.sqrt(self.precisions(gains))
+
+    def gain_conditional(
+        self, index: int, weights: FloatArray, gains: FloatArray
+    ) -> tuple[float, float]:
+        """Shape and rate of delta_r given the rest, equation (8), with r = `index` from 0."""
+        others = gains.copy()
+        others[index] = 1.0
+        products = np.cumprod(others)[index:]
+        shape = self.a0 + 0.5 * (gains.size - index)
+        return shape, 1.0 + 0.5 * float(weights[index:] ** 2 @ products)
+
+    def update_gains(self, rng: Generator, weights: FloatArray, gains: FloatArray) -> FloatArray:
+        """Draw each delta_r in turn from its conditional."""
+        updated = gains.copy()
+        for index in range(gains.size):
+            shape, rate = self.gain_conditional(index, weights, updated)
+            updated[index] = max(rng.gamma(shape) / rate, 1e-100)
+        return updated
+
+    def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
+        """log p(lambda, delta), constants included."""
+        phi = self.precisions(gains)
+        log_weights = 0.5 * np.sum(np.log(phi / (2 * np.pi)) - phi * weights**2)
+        log_gains = np.sum((self.a0 - 1) * np.log(gains) - gains - gammaln(self.a0))
+        return float(log_weights + log_gains)

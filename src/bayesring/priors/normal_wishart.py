@@ -1,0 +1,149 @@
+"""Hierarchical core prior: the slices of a mode share a learned mean and covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from scipy.linalg import solve_triangular
+from scipy.special import multigammaln
+
+from bayesring.priors.base import CoreShape
+from bayesring.types import FloatArray, SlicePrior
+
+
+class MeanAndPrecision(NamedTuple):
+    """What the slices of a mode share."""
+
+    mean: FloatArray
+    """mu, (K,)."""
+    precision: FloatArray
+    """Omega, (K, K)."""
+
+
+class NormalWishartPosterior(NamedTuple):
+    """Parameters of a normal-Wishart distribution of (mu, Omega)."""
+
+    m: FloatArray
+    """(K,), mean of mu."""
+    k: float
+    """mu | Omega ~ N(m, (k Omega)^-1)."""
+    nu: float
+    """degrees of freedom of Omega ~ W(W, nu)."""
+    scale_inverse: FloatArray
+    """W^-1, (K, K)."""
+
+
+@dataclass(frozen=True)
+class NormalWishart:
+    """vec G[i] ~ N(mu, Omega^-1), mu | Omega ~ N(0, (k0 Omega)^-1), Omega ~ W(W0, nu0).
+
+    Here W0 = I / scale and nu0 = K + extra_degrees. A slice with few observations falls back on
+    the mean slice instead of on zero, and main effects come for free.
+
+    Parameters
+    ----------
+    k0 : how many slices' worth of belief in a mean of zero
+    scale : W0 is the identity divided by this
+    extra_degrees : degrees of freedom beyond the number of entries K; above -1
+    """
+
+    k0: float = 2.0
+    scale: float = 1.0
+    extra_degrees: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.k0 > 0 and self.scale > 0 and self.extra_degrees > -1):
+            raise ValueError(
+                "NormalWishart needs k0 and scale positive and extra_degrees above -1, "
+                f"got {self.k0!r}, {self.scale!r} and {self.extra_degrees!r}."
+            )
+
+    def draw_hyper(self, rng: Generator, shape: CoreShape) -> MeanAndPrecision:
+        """Draw (mu, Omega) from the normal-Wishart prior."""
+        return draw_normal_wishart(rng, self._prior(shape[1] * shape[2]))
+
+    def draw_core(self, rng: Generator, shape: CoreShape, hyper: MeanAndPrecision) -> FloatArray:
+        """Draw the slices round their mean."""
+        lower = np.linalg.cholesky(hyper.precision)
+        noise = rng.standard_normal((shape[0], hyper.mean.size))
+        slices = hyper.mean + solve_triangular(lower, noise.T, lower=True, trans="T").T
+        return np.asarray(slices.reshape(shape))
+
+    def posterior(self, core: FloatArray) -> NormalWishartPosterior:
+        """Conditional of (mu, Omega) given the slices, equation (12)."""
+        slices = core.reshape(len(core), -1)
+        n_slices, size = slices.shape
+        prior = self._prior(size)
+        average = slices.mean(axis=0)
+        centred = slices - average
+        k_n = prior.k + n_slices
+        shift = prior.k * n_slices / k_n * np.outer(average, average)
+        return NormalWishartPosterior(
+            m=n_slices * average / k_n,
+            k=k_n,
+            nu=prior.nu + n_slices,
+            scale_inverse=prior.scale_inverse + centred.T @ centred + shift,
+        )
+
+    def update_hyper(self, rng: Generator, core: FloatArray) -> MeanAndPrecision:
+        """Draw (mu, Omega) from their joint conditional given the slices."""
+        return draw_normal_wishart(rng, self.posterior(core))
+
+    def slice_prior(self, shape: CoreShape, hyper: MeanAndPrecision) -> SlicePrior:
+        """Omega and Omega mu, shared by all slices."""
+        size = hyper.mean.size
+        linear = (hyper.precision @ hyper.mean)[None]
+        return SlicePrior(hyper.precision, np.zeros((1, size)), linear)
+
+    def log_prob(self, core: FloatArray, hyper: MeanAndPrecision) -> float:
+        """log p(core | mu, Omega) + log p(mu, Omega)."""
+        slices = core.reshape(len(core), -1)
+        n_slices, size = slices.shape
+        mean, precision = hyper
+        log_det = np.linalg.slogdet(precision)[1]
+        gaps = slices - mean
+        constant = log_det - size * np.log(2 * np.pi)
+        log_core = 0.5 * (n_slices * constant - np.sum((gaps @ precision) * gaps))
+        return float(log_core + log_normal_wishart(hyper, self._prior(size)))
+
+    def _prior(self, size: int) -> NormalWishartPosterior:
+        return NormalWishartPosterior(
+            np.zeros(size), self.k0, size + self.extra_degrees, self.scale * np.eye(size)
+        )
+
+
+def draw_normal_wishart(rng: Generator, law: NormalWishartPosterior) -> MeanAndPrecision:
+    """Draw (mu, Omega) by Bartlett's decomposition.
+
+    With W^-1 = C C' and B lower triangular (chi on its diagonal, normal below),
+    Omega = U B B' U' for U = C^-T, and mu = m + (U B)^-T noise / sqrt(k).
+    """
+    size = law.m.size
+    bartlett = np.tril(rng.standard_normal((size, size)), -1)
+    bartlett[np.diag_indices(size)] = np.sqrt(rng.chisquare(law.nu - np.arange(size)))
+    factor = np.linalg.cholesky(law.scale_inverse)
+    root = solve_triangular(factor, bartlett, lower=True, trans="T")
+    noise = solve_triangular(bartlett, rng.standard_normal(size), lower=True, trans="T")
+    return MeanAndPrecision(law.m + factor @ noise / np.sqrt(law.k), root @ root.T)
+
+
+def log_normal_wishart(hyper: MeanAndPrecision, law: NormalWishartPosterior) -> float:
+    """log density of (mu, Omega), constants included."""
+    size = law.m.size
+    mean, precision = hyper
+    log_det = np.linalg.slogdet(precision)[1]
+    log_det_scale = -np.linalg.slogdet(law.scale_inverse)[1]
+    gap = mean - law.m
+    log_mean = 0.5 * (
+        size * np.log(law.k / (2 * np.pi)) + log_det - law.k * gap @ precision @ gap
+    )
+    log_precision = (
+        0.5 * (law.nu - size - 1) * log_det
+        - 0.5 * np.sum(law.scale_inverse * precision)
+        - 0.5 * law.nu * (size * np.log(2) + log_det_scale)
+        - multigammaln(0.5 * law.nu, size)
+    )
+    return float(log_mean + log_precision)

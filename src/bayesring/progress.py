@@ -1,0 +1,84 @@
+"""A progress bar per chain: scan, rank, noise, training error, time left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from bayesring.infer.run import Report
+
+PATIENCE = 1.0
+"""Seconds of work before anything is shown, so that quick fits stay quiet."""
+REFRESH = 0.1
+"""Seconds between two updates of a bar."""
+
+
+class ChainProgress:
+    """Receives reports from chains in any thread and shows them."""
+
+    def __init__(self, chains: int, scans: int, warmup: int) -> None:
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[shown]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            refresh_per_second=8,
+        )
+        self._tasks = [
+            self._bars.add_task(f"chain {chain + 1}", total=scans, shown="")
+            for chain in range(chains)
+        ]
+        self._scans, self._warmup = scans, warmup
+        self._begin = time.monotonic()
+        self._last = [0.0] * chains
+        self._lock = threading.Lock()
+        self._started = False
+
+    def __call__(self, report: Report) -> None:
+        """Show one report, unless the bar was updated a moment ago."""
+        now = time.monotonic()
+        last_scan = report.scan == self._scans
+        if now - self._begin < PATIENCE or (
+            now - self._last[report.chain] < REFRESH and not last_scan
+        ):
+            return
+        self._last[report.chain] = now
+        with self._lock:
+            if not self._started:
+                self._bars.start()
+                self._started = True
+        phase = "warm-up" if report.scan <= self._warmup else "draws"
+        rank = "x".join(map(str, report.rank))
+        numbers = "  ".join(f"{name} {number:.3g}" for name, number in report.described.items())
+        self._bars.update(
+            self._tasks[report.chain],
+            completed=report.scan,
+            shown=f"{phase:7}  rank {rank}  {numbers}",
+        )
+
+    def stop(self) -> None:
+        """Leave the last state on the screen."""
+        if self._started:
+            self._bars.stop()
+
+
+@contextmanager
+def chain_progress(
+    show: bool, chains: int, scans: int, warmup: int
+) -> Iterator[ChainProgress | None]:
+    """Progress bars for the length of a fit, or None."""
+    if not show:
+        yield None
+        return
+    bars = ChainProgress(chains, scans, warmup)
+    try:
+        yield bars
+    finally:
+        bars.stop()
