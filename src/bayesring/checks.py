@@ -45,7 +45,7 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
         raise ValueError(
             f"{name} must be below 2^31, got {coords[row, mode]} in row {row}, column {mode}."
         )
-    return coords
+    return np.asarray(coords)
 
 
 def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> None:
@@ -89,7 +89,7 @@ def check_values(y: Any, n_rows: int) -> FloatArray:
         raise ValueError(
             f"y must be finite, got {found} in row {row}; leave missing cells out of X and y."
         )
-    return values
+    return np.asarray(values)
 
 
 def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:

@@ -208,7 +208,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             "scale": posterior.scale,
             "versions": self.versions_,
         }
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for chain, (draws, trace) in enumerate(zip(posterior.chains, self.trace_, strict=True)):
             named = {**draws._asdict(), "rank": trace.rank, "log_likelihood": trace.log_likelihood}
             named |= {f"trace {name}": numbers for name, numbers in trace.described.items()}
@@ -265,7 +265,7 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
     classes = _storable_classes()
     try:
         likelihood = storage.from_plain(description["likelihood"], classes)
-        parameters = {
+        parameters: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in description["parameters"].items()
         }
@@ -368,5 +368,5 @@ def _versions() -> dict[str, str]:
         "numpy": np.__version__,
         "numba": numba.__version__,
         "machine": platform.machine(),
-        "processor": numba.core.config.CPU_NAME or "host",
+        "processor": platform.processor() or "unknown",
     }

@@ -81,7 +81,7 @@ def _blocks(
     sorted_values = values[order]
     counts = np.bincount(coords[:, mode], minlength=shape[mode])
     starts = np.concatenate([[0], np.cumsum(counts)])
-    blocks = []
+    blocks: list[Block] = []
     for first, last, begin, end in _cuts(starts, size):
         is_part = end - begin < starts[last] - starts[first]
         bounds = np.clip(starts[first : last + 1], begin, end) - begin

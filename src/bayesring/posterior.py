@@ -67,7 +67,7 @@ class Posterior:
         raise IndexError(f"draw is beyond the {self.n_draws} kept ones.")
 
     def entries(self, coords: IntArray) -> FloatArray:
-        """f at `coords` (n, D) for every draw, (S, n), in standardised units."""
+        """F at `coords` (n, D) for every draw, (S, n), in standardised units."""
         own = np.ascontiguousarray(coords[:, 0])
         others = np.ascontiguousarray(coords[:, 1:], dtype=np.int32)
         rows = [(draws, s) for draws in self.chains for s in range(len(draws.flat))]
@@ -130,7 +130,7 @@ class Posterior:
         for rows, fitted in self._chunks(coords):
             each = self.likelihood.log_prob(fitted, standard[rows], nuisance)
             scores[rows] = logsumexp(each, axis=0) - np.log(self.n_draws)
-        return scores - np.log(self.scale)
+        return np.asarray(scores - np.log(self.scale))
 
     def tensor(self, noise: bool = True) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of every cell, by matrix products in bounded pieces."""
@@ -151,7 +151,8 @@ class Posterior:
         self, mode: int, slices: slice, noise: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and deviation of the cells of some slices of `mode`, summed up over draws."""
-        total = squares = within = first = np.zeros(1)
+        first: FloatArray = np.zeros(1)
+        total = squares = within = first
         nuisance = self.nuisance
         for draw in range(self.n_draws):
             cores = self.cores(draw)

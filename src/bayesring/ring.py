@@ -64,14 +64,15 @@ def features(
 ) -> FloatArray:
     """c_n = vec((Lambda^(d) T_n)') (n, K), so that f_n = c_n . vec G^(d)[i_d]: equation (3)."""
     scaled = weights[:, None] * complements(cores, mode, coords)
-    return np.swapaxes(scaled, 1, 2).reshape(len(coords), -1)
+    return np.swapaxes(scaled, 1, 2).reshape(len(coords), scaled.shape[1] * scaled.shape[2])
 
 
 def weight_features(
     cores: Sequence[FloatArray], core: FloatArray, mode: int, coords: IntArray
 ) -> FloatArray:
     """a_n = diag(T_n G^(d)[i_d]) (n, R_d), so that f_n = a_n . lambda^(d); `core` unweighted."""
-    return np.einsum("nrs,nsr->nr", complements(cores, mode, coords), core[coords[:, mode]])
+    others = complements(cores, mode, coords)
+    return np.asarray(np.einsum("nrs,nsr->nr", others, core[coords[:, mode]]))
 
 
 def dense(cores: Sequence[FloatArray]) -> FloatArray:
@@ -99,9 +100,7 @@ def _chain(cores: Sequence[FloatArray]) -> FloatArray:
 
 def _balanced_cut(sizes: Sequence[int]) -> int:
     """Where to cut the modes so that the two groups have cells as equal as can be."""
-    return min(
-        range(1, len(sizes)), key=lambda cut: prod(sizes[:cut]) + prod(sizes[cut:])
-    )
+    return min(range(1, len(sizes)), key=lambda cut: prod(sizes[:cut]) + prod(sizes[cut:]))
 
 
 def turn(cores: Sequence[FloatArray], steps: int) -> list[FloatArray]:
@@ -110,9 +109,7 @@ def turn(cores: Sequence[FloatArray], steps: int) -> list[FloatArray]:
     return [*cores[steps:], *cores[:steps]]
 
 
-def change_gauge(
-    cores: Sequence[FloatArray], bond: int, matrix: FloatArray
-) -> list[FloatArray]:
+def change_gauge(cores: Sequence[FloatArray], bond: int, matrix: FloatArray) -> list[FloatArray]:
     """Insert M M^-1 on a bond: G^(d)[i] M and M^-1 G^(d+1)[i]. No entry of the tensor moves."""
     changed = list(cores)
     after = (bond + 1) % len(cores)

@@ -55,9 +55,7 @@ def init(streams: Streams, problem: Problem, rank: tuple[int, ...]) -> RingState
         cores.append(rng.standard_normal((size, rows, columns)) / (rows * columns) ** 0.25)
         hyper.append(prior.cores.update_hyper(rng, cores[-1]))
     ones = tuple(np.ones(r) for r in rank)
-    return RingState(
-        tuple(cores), ones, ones, tuple(hyper), problem.likelihood.initial_nuisance()
-    )
+    return RingState(tuple(cores), ones, ones, tuple(hyper), problem.likelihood.initial_nuisance())
 
 
 def step(
@@ -68,9 +66,7 @@ def step(
     likelihood, prior = problem.likelihood, problem.prior
     sizes = []
     for mode, blocks in enumerate(problem.views):
-        hyper[mode] = prior.cores.update_hyper(
-            streams.rng(scan, Purpose.HYPER, mode), cores[mode]
-        )
+        hyper[mode] = prior.cores.update_hyper(streams.rng(scan, Purpose.HYPER, mode), cores[mode])
         task = CoreTask(
             mode,
             ring.flatten(ring.weighted(cores, weights)),

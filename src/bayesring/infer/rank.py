@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from bayesring.infer.base import Problem, StepInfo
 from bayesring.infer.streams import Purpose, Streams
@@ -149,7 +150,7 @@ def drop_small(
 
 
 def drop_factors(
-    rng: Generator, state: RingState, bond: int, keep: FloatArray, prior: RingPrior
+    rng: Generator, state: RingState, bond: int, keep: NDArray[np.bool_], prior: RingPrior
 ) -> RingState:
     """Remove factors: columns of G^(d), rows of G^(d+1), entries of lambda and delta."""
     after = (bond + 1) % len(state.cores)

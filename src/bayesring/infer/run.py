@@ -153,7 +153,8 @@ def run_chains(
     report: Callable[[Report], None] | None = None,
 ) -> list[tuple[Draws, Trace]]:
     """Run several chains on `n_jobs` threads. BLAS is held to one thread, or its
-    sums would depend on how many it has."""
+    sums would depend on how many it has.
+    """
     stop = threading.Event()
     n_drivers = min(chains, n_jobs)
     with (

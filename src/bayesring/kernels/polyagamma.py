@@ -18,7 +18,7 @@ OPTIONS = {"nogil": True, "cache": True}
 
 @njit(**OPTIONS)
 def _log_normal_cdf(x):
-    """log Phi(x), by its tail series where the complementary error function underflows."""
+    """Log Phi(x), by its tail series where the complementary error function underflows."""
     if x > -25.0:
         return math.log(0.5 * math.erfc(-x / math.sqrt(2.0)))
     y = 1.0 / (x * x)

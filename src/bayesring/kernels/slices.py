@@ -14,7 +14,7 @@ def padded(size):
 
 @njit(**OPTIONS)
 def add_products(weighted, features, size, count, precision):
-    """precision += weighted @ features.T over the first `count` columns, lower triangle.
+    """Precision += weighted @ features.T over the first `count` columns, lower triangle.
 
     Sixteen sums at a time, so that each loaded value is used four times. `size` is a multiple
     of four; a few entries above the diagonal are filled too, and never read.

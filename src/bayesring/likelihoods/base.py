@@ -53,15 +53,13 @@ class Likelihood(Protocol):
         """Draw the parameters from their conditional given the summed statistics."""
 
     def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
-        """log p(y | f, nuisance) of all observations, from the summed statistics."""
+        """Log p(y | f, nuisance) of all observations, from the summed statistics."""
 
-    def log_prob(
-        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
-    ) -> FloatArray:
-        """log p(y_n | f_n, nuisance) of each observation."""
+    def log_prob(self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """Log p(y_n | f_n, nuisance) of each observation."""
 
     def log_prior(self, nuisance: FloatArray) -> float:
-        """log p(nuisance)."""
+        """Log p(nuisance)."""
 
     def simulate(self, rng: Generator, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
         """Draw y given f."""

@@ -43,7 +43,7 @@ class Bernoulli:
     def augment(
         self, rng: Generator | None, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
     ) -> WorkingResponse:
-        """w = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
+        """W = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
         return WorkingResponse(polyagamma.draw(rng, fitted), values - 0.5)
 
     def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
@@ -59,11 +59,9 @@ class Bernoulli:
         """Log likelihood."""
         return float(statistics[1])
 
-    def log_prob(
-        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
-    ) -> FloatArray:
+    def log_prob(self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray) -> FloatArray:
         """Log probability of each observation."""
-        return values * fitted - np.logaddexp(0.0, fitted)
+        return np.asarray(values * fitted - np.logaddexp(0.0, fitted))
 
     def log_prior(self, nuisance: FloatArray) -> float:
         """Zero: there are no parameters."""
@@ -71,14 +69,14 @@ class Bernoulli:
 
     def simulate(self, rng: Generator, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
         """Toss the coins."""
-        return (rng.random(fitted.shape) < expit(fitted)).astype(float)
+        return np.asarray(rng.random(fitted.shape) < expit(fitted), dtype=float)
 
     def mean(self, fitted: FloatArray) -> FloatArray:
         """sigmoid(f), the probability of a one."""
         return np.asarray(expit(fitted))
 
     def variance(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """p (1 - p)."""
+        """P (1 - p)."""
         return np.asarray(expit(fitted) * expit(-fitted))
 
     def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:

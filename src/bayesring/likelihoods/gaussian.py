@@ -65,7 +65,7 @@ class Gaussian:
     def augment(
         self, rng: Generator | None, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
     ) -> WorkingResponse:
-        """w = tau, s = tau y: the likelihood is Gaussian already."""
+        """W = tau, s = tau y: the likelihood is Gaussian already."""
         weight = np.full(values.shape, nuisance[0])
         return WorkingResponse(weight, weight * values)
 
@@ -89,9 +89,7 @@ class Gaussian:
         tau = nuisance[0]
         return float(0.5 * (count * log(tau / (2 * np.pi)) - tau * squares))
 
-    def log_prob(
-        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
-    ) -> FloatArray:
+    def log_prob(self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray) -> FloatArray:
         """Log density of each observation."""
         tau = nuisance[..., :1]
         return np.asarray(0.5 * (np.log(tau / (2 * np.pi)) - tau * (values - fitted) ** 2))
@@ -101,8 +99,10 @@ class Gaussian:
         tau = float(nuisance[0])
         if not 0 < tau <= self.max_precision:
             return -inf
-        mass = 1.0 if self.max_precision == inf else gammainc(
-            self.alpha0, self.beta0 * self.max_precision
+        mass = (
+            1.0
+            if self.max_precision == inf
+            else gammainc(self.alpha0, self.beta0 * self.max_precision)
         )
         return float(
             self.alpha0 * log(self.beta0)

@@ -36,7 +36,7 @@ class CorePrior(Protocol):
         """Precision and linear term of each slice's Gaussian prior given the hyperparameters."""
 
     def log_prob(self, core: FloatArray, hyper: Any) -> float:
-        """log p(core, hyper), constants included."""
+        """Log p(core, hyper), constants included."""
 
 
 @dataclass(frozen=True)

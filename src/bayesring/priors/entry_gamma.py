@@ -46,10 +46,14 @@ class EntryGamma:
         """Draw independent normals of the given precisions."""
         return rng.standard_normal(shape) / np.sqrt(hyper.psi)
 
+    def conditional(self, core: FloatArray) -> tuple[float, FloatArray]:
+        """Shape and rates of psi given the core: c0 + 1/2 and d0 + g^2 / 2, equation (11)."""
+        return self.c0 + 0.5, self.d0 + 0.5 * core**2
+
     def update_hyper(self, rng: Generator, core: FloatArray) -> EntryPrecisions:
-        """psi ~ Ga(c0 + 1/2, d0 + g^2 / 2), equation (11)."""
-        rate = self.d0 + 0.5 * core**2
-        return EntryPrecisions(rng.gamma(self.c0 + 0.5, size=core.shape) / rate)
+        """Draw every psi from its conditional."""
+        shape, rate = self.conditional(core)
+        return EntryPrecisions(rng.gamma(shape, size=core.shape) / rate)
 
     def slice_prior(self, shape: CoreShape, hyper: EntryPrecisions) -> SlicePrior:
         """diag(psi) for each slice, mean zero."""
@@ -58,7 +62,7 @@ class EntryGamma:
         return SlicePrior(np.zeros((size, size)), diagonal, np.zeros((n_slices, size)))
 
     def log_prob(self, core: FloatArray, hyper: EntryPrecisions) -> float:
-        """log p(core | psi) + log p(psi)."""
+        """Log p(core | psi) + log p(psi)."""
         psi, c0, d0 = hyper.psi, self.c0, self.d0
         log_core = 0.5 * np.sum(np.log(psi / (2 * np.pi)) - psi * core**2)
         log_psi = np.sum(c0 * np.log(d0) - gammaln(c0) + (c0 - 1) * np.log(psi) - d0 * psi)

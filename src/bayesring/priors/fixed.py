@@ -38,7 +38,7 @@ class Fixed:
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: FixedHyper) -> FloatArray:
         """Draw independent normals."""
-        return rng.standard_normal(shape) / np.sqrt(self.precision)
+        return np.asarray(rng.standard_normal(shape) / np.sqrt(self.precision))
 
     def update_hyper(self, rng: Generator, core: FloatArray) -> FixedHyper:
         """Return the empty tuple."""
@@ -51,6 +51,6 @@ class Fixed:
         return SlicePrior(zero, np.full((1, size), self.precision), np.zeros((1, size)))
 
     def log_prob(self, core: FloatArray, hyper: FixedHyper) -> float:
-        """log p(core)."""
+        """Log p(core)."""
         constant = core.size * log(self.precision / (2 * pi))
         return float(0.5 * (constant - self.precision * np.sum(core**2)))

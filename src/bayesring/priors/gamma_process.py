@@ -29,7 +29,7 @@ class GammaProcess:
             raise ValueError(f"a0 of GammaProcess must be above 1, got {self.a0!r}.")
 
     def precisions(self, gains: FloatArray) -> FloatArray:
-        """phi (R,), factor r included in its own product."""
+        """Phi (R,), factor r included in its own product."""
         return np.cumprod(gains)
 
     def draw_gains(self, rng: Generator, rank: int) -> FloatArray:
@@ -59,7 +59,7 @@ class GammaProcess:
         return updated
 
     def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
-        """log p(lambda, delta), constants included."""
+        """Log p(lambda, delta), constants included."""
         phi = self.precisions(gains)
         log_weights = 0.5 * np.sum(np.log(phi / (2 * np.pi)) - phi * weights**2)
         log_gains = np.sum((self.a0 - 1) * np.log(gains) - gains - gammaln(self.a0))

@@ -22,6 +22,15 @@ class MeanAndPrecisions(NamedTuple):
     """psi, (K,): the diagonal of Omega."""
 
 
+class NormalGammaLaw(NamedTuple):
+    """mu_k | psi_k ~ N(m_k, 1 / (k psi_k)), psi_k ~ Ga(c, d_k)."""
+
+    m: FloatArray
+    k: float
+    c: float
+    d: FloatArray
+
+
 @dataclass(frozen=True)
 class NormalGamma:
     """vec G[i] ~ N(mu, diag(psi)^-1), mu_k | psi_k ~ N(0, 1 / (k0 psi_k)), psi_k ~ Ga(c0, d0).
@@ -59,17 +68,26 @@ class NormalGamma:
         noise = rng.standard_normal((shape[0], hyper.mean.size))
         return (hyper.mean + noise / np.sqrt(hyper.precision)).reshape(shape)
 
-    def update_hyper(self, rng: Generator, core: FloatArray) -> MeanAndPrecisions:
-        """Draw (mu, psi) from their joint conditional given the slices, equation (13)."""
+    def conditional(self, core: FloatArray) -> NormalGammaLaw:
+        """Conditional of (mu, psi) given the slices, equation (13)."""
         slices = core.reshape(len(core), -1)
-        n_slices, size = slices.shape
+        n_slices = len(slices)
         average = slices.mean(axis=0)
-        k_n = self.k0 + n_slices
         scatter = np.sum((slices - average) ** 2, axis=0)
-        rate = self.d0 + 0.5 * (scatter + self.k0 * n_slices / k_n * average**2)
-        precision = rng.gamma(self.c0 + 0.5 * n_slices, size=size) / rate
-        mean = n_slices * average / k_n + rng.standard_normal(size) / np.sqrt(k_n * precision)
-        return MeanAndPrecisions(mean, precision)
+        k_n = self.k0 + n_slices
+        return NormalGammaLaw(
+            m=n_slices * average / k_n,
+            k=k_n,
+            c=self.c0 + 0.5 * n_slices,
+            d=self.d0 + 0.5 * (scatter + self.k0 * n_slices / k_n * average**2),
+        )
+
+    def update_hyper(self, rng: Generator, core: FloatArray) -> MeanAndPrecisions:
+        """Draw (mu, psi) from their joint conditional given the slices."""
+        law = self.conditional(core)
+        precision = rng.gamma(law.c, size=law.m.size) / law.d
+        noise = rng.standard_normal(law.m.size)
+        return MeanAndPrecisions(law.m + noise / np.sqrt(law.k * precision), precision)
 
     def slice_prior(self, shape: CoreShape, hyper: MeanAndPrecisions) -> SlicePrior:
         """diag(psi) and psi mu, shared by all slices."""
@@ -78,7 +96,7 @@ class NormalGamma:
         return SlicePrior(np.zeros((size, size)), hyper.precision[None], linear)
 
     def log_prob(self, core: FloatArray, hyper: MeanAndPrecisions) -> float:
-        """log p(core | mu, psi) + log p(mu | psi) + log p(psi)."""
+        """Log p(core | mu, psi) + log p(mu | psi) + log p(psi)."""
         slices = core.reshape(len(core), -1)
         mean, psi, c0, d0 = hyper.mean, hyper.precision, self.c0, self.d0
         log_core = 0.5 * np.sum(np.log(psi / (2 * np.pi)) - psi * (slices - mean) ** 2)

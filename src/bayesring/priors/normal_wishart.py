@@ -23,7 +23,7 @@ class MeanAndPrecision(NamedTuple):
     """Omega, (K, K)."""
 
 
-class NormalWishartPosterior(NamedTuple):
+class NormalWishartLaw(NamedTuple):
     """Parameters of a normal-Wishart distribution of (mu, Omega)."""
 
     m: FloatArray
@@ -72,7 +72,7 @@ class NormalWishart:
         slices = hyper.mean + solve_triangular(lower, noise.T, lower=True, trans="T").T
         return np.asarray(slices.reshape(shape))
 
-    def posterior(self, core: FloatArray) -> NormalWishartPosterior:
+    def conditional(self, core: FloatArray) -> NormalWishartLaw:
         """Conditional of (mu, Omega) given the slices, equation (12)."""
         slices = core.reshape(len(core), -1)
         n_slices, size = slices.shape
@@ -81,7 +81,7 @@ class NormalWishart:
         centred = slices - average
         k_n = prior.k + n_slices
         shift = prior.k * n_slices / k_n * np.outer(average, average)
-        return NormalWishartPosterior(
+        return NormalWishartLaw(
             m=n_slices * average / k_n,
             k=k_n,
             nu=prior.nu + n_slices,
@@ -90,7 +90,7 @@ class NormalWishart:
 
     def update_hyper(self, rng: Generator, core: FloatArray) -> MeanAndPrecision:
         """Draw (mu, Omega) from their joint conditional given the slices."""
-        return draw_normal_wishart(rng, self.posterior(core))
+        return draw_normal_wishart(rng, self.conditional(core))
 
     def slice_prior(self, shape: CoreShape, hyper: MeanAndPrecision) -> SlicePrior:
         """Omega and Omega mu, shared by all slices."""
@@ -99,7 +99,7 @@ class NormalWishart:
         return SlicePrior(hyper.precision, np.zeros((1, size)), linear)
 
     def log_prob(self, core: FloatArray, hyper: MeanAndPrecision) -> float:
-        """log p(core | mu, Omega) + log p(mu, Omega)."""
+        """Log p(core | mu, Omega) + log p(mu, Omega)."""
         slices = core.reshape(len(core), -1)
         n_slices, size = slices.shape
         mean, precision = hyper
@@ -109,13 +109,13 @@ class NormalWishart:
         log_core = 0.5 * (n_slices * constant - np.sum((gaps @ precision) * gaps))
         return float(log_core + log_normal_wishart(hyper, self._prior(size)))
 
-    def _prior(self, size: int) -> NormalWishartPosterior:
-        return NormalWishartPosterior(
+    def _prior(self, size: int) -> NormalWishartLaw:
+        return NormalWishartLaw(
             np.zeros(size), self.k0, size + self.extra_degrees, self.scale * np.eye(size)
         )
 
 
-def draw_normal_wishart(rng: Generator, law: NormalWishartPosterior) -> MeanAndPrecision:
+def draw_normal_wishart(rng: Generator, law: NormalWishartLaw) -> MeanAndPrecision:
     """Draw (mu, Omega) by Bartlett's decomposition.
 
     With W^-1 = C C' and B lower triangular (chi on its diagonal, normal below),
@@ -130,16 +130,14 @@ def draw_normal_wishart(rng: Generator, law: NormalWishartPosterior) -> MeanAndP
     return MeanAndPrecision(law.m + factor @ noise / np.sqrt(law.k), root @ root.T)
 
 
-def log_normal_wishart(hyper: MeanAndPrecision, law: NormalWishartPosterior) -> float:
-    """log density of (mu, Omega), constants included."""
+def log_normal_wishart(hyper: MeanAndPrecision, law: NormalWishartLaw) -> float:
+    """Log density of (mu, Omega), constants included."""
     size = law.m.size
     mean, precision = hyper
     log_det = np.linalg.slogdet(precision)[1]
     log_det_scale = -np.linalg.slogdet(law.scale_inverse)[1]
     gap = mean - law.m
-    log_mean = 0.5 * (
-        size * np.log(law.k / (2 * np.pi)) + log_det - law.k * gap @ precision @ gap
-    )
+    log_mean = 0.5 * (size * np.log(law.k / (2 * np.pi)) + log_det - law.k * gap @ precision @ gap)
     log_precision = (
         0.5 * (law.nu - size - 1) * log_det
         - 0.5 * np.sum(law.scale_inverse * precision)

@@ -1,0 +1,50 @@
+# The only list of commands anyone must know. Everything installs itself into .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BAYESRING_DATA ?= $(wildcard ../shared/data)
+export BAYESRING_DATA := $(abspath $(BAYESRING_DATA))
+ifeq ($(BAYESRING_DATA),)
+unexport BAYESRING_DATA
+endif
+
+.PHONY: help setup demo test test-slow lint types format bench figures clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: $(VENV)/.installed  ## make .venv with everything that development needs
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --group dev --editable .
+	@touch $@
+
+demo: setup  ## complete a hyperspectral scene from 1 % of its cells; pictures in demo/
+	$(BIN)/bayesring demo
+
+lint: setup  ## style, direction of imports
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/lint-imports --no-logo
+
+types: setup  ## static types
+	$(BIN)/mypy
+
+test: lint types  ## lint, types and tests, under 10 minutes
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: setup  ## the statistical tests at full length
+	$(BIN)/python -m pytest -n 2 -m slow
+
+format: setup  ## put the code into shape
+	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks
+
+bench: setup  ## seconds per scan and accuracy on real data
+	$(BIN)/python benchmarks/figures.py
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

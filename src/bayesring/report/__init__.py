@@ -1,0 +1,1 @@
+"""Pictures and pages, made from results and never from live models."""

@@ -1,0 +1,133 @@
+"""The slice kernel against its specification in plain NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayesring import ring
+from bayesring.kernels import slices as kernel
+from tests.models import random_coords
+
+CASES = [
+    ((3, 4), (2, 3)),
+    ((3, 1, 4), (2, 3, 1)),
+    ((2, 3, 2, 2), (3, 1, 2, 4)),
+    ((2, 2, 2, 2, 2), (2, 3, 2, 1, 2)),
+    ((2, 2, 2, 1, 2, 2), (1, 2, 1, 2, 2, 1)),
+    ((4, 3, 3), (5, 5, 5)),
+]
+
+
+def problem(rng, shape, rank, mode, n):
+    """Inputs of the kernel, observations sorted by the mode's index; the last slice is empty."""
+    order = len(shape)
+    cores = [rng.standard_normal((shape[d], rank[d - 1], rank[d])) for d in range(order)]
+    weights = rng.standard_normal(rank[mode])
+    coords = random_coords(rng, shape, n)
+    coords[:, mode] = np.minimum(coords[:, mode], max(shape[mode] - 2, 0))
+    coords = coords[np.argsort(coords[:, mode], kind="stable")]
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(coords[:, mode], minlength=shape[mode]))])
+    others = np.ascontiguousarray(coords[:, ring.ring_order(mode, order)], dtype=np.int32)
+    weight, shift = rng.gamma(2.0, size=n), rng.standard_normal(n)
+    size = rank[mode - 1] * rank[mode]
+    root = rng.standard_normal((size, size))
+    prior = (root @ root.T + np.eye(size), rng.gamma(1.0, size=(1, size)), np.ones((1, size)))
+    return cores, weights, coords, bounds, others, weight, shift, prior
+
+
+def expected_terms(cores, weights, mode, coords, weight, shift, prior, rows):
+    features = ring.features(cores, weights, mode, coords[rows])
+    precision = prior[0] + np.diag(prior[1][0])
+    precision = precision + (features.T * weight[rows]) @ features
+    return precision, prior[2][0] + features.T @ shift[rows]
+
+
+@pytest.mark.parametrize(("shape", "rank"), CASES)
+@pytest.mark.parametrize("n", [1, 40, 700])
+def test_draws_have_the_conditional_mean_and_covariance(rng, shape, rank, n):
+    """Zero noise gives the mean; unit vectors give the columns of the root of the covariance."""
+    for mode in range(len(shape)):
+        cores, weights, coords, bounds, others, weight, shift, prior = problem(
+            rng, shape, rank, mode, n
+        )
+        size = rank[mode - 1] * rank[mode]
+
+        def draw(noise, mode=mode, cores=cores):
+            return kernel.draw_slices(
+                *ring.flatten(cores),
+                mode,
+                others,
+                bounds,
+                weight,
+                shift,
+                weights,
+                *prior,
+                np.tile(noise, (shape[mode], 1)),
+            )[0]
+
+        means = draw(np.zeros(size))
+        roots = np.stack([draw(unit) - means for unit in np.eye(size)], axis=2)
+        for i in range(shape[mode]):
+            rows = slice(bounds[i], bounds[i + 1])
+            precision, linear = expected_terms(
+                cores, weights, mode, coords, weight, shift, prior, rows
+            )
+            covariance = np.linalg.inv(precision)
+            np.testing.assert_allclose(means[i], covariance @ linear, rtol=1e-8, atol=1e-9)
+            np.testing.assert_allclose(roots[i] @ roots[i].T, covariance, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("shape", "rank"), CASES)
+def test_weight_statistics_follow_from_slice_statistics(rng, shape, rank):
+    """No second pass over the data: sums of w a a' and s a equal those of the definition."""
+    for mode in range(len(shape)):
+        cores, weights, coords, bounds, others, weight, shift, prior = problem(
+            rng, shape, rank, mode, 60
+        )
+        noise = rng.standard_normal((shape[mode], rank[mode - 1] * rank[mode]))
+        slices, precision, linear = kernel.draw_slices(
+            *ring.flatten(cores), mode, others, bounds, weight, shift, weights, *prior, noise
+        )
+        core = slices.reshape(cores[mode].shape)
+        a = ring.weight_features(cores, core, mode, coords)
+        np.testing.assert_allclose(precision, (a.T * weight) @ a, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(linear, a.T @ shift, rtol=1e-9, atol=1e-9)
+
+
+def test_parts_of_a_slice_add_up_to_the_whole(rng):
+    cores, weights, _, bounds, others, weight, shift, prior = problem(
+        rng, (1, 4, 3), (2, 3, 2), 0, 500
+    )
+    flat, noise = ring.flatten(cores), rng.standard_normal((1, 4))
+    whole = kernel.draw_slices(*flat, 0, others, bounds, weight, shift, weights, *prior, noise)
+    statistics = [
+        kernel.slice_statistics(*flat, 0, others[rows], weight[rows], shift[rows])
+        for rows in (slice(0, 130), slice(130, 131), slice(131, 500))
+    ]
+    precision, linear = np.zeros((2, 2)), np.zeros(2)
+    drawn = kernel.draw_slice(
+        sum(each[0] for each in statistics),
+        sum(each[1] for each in statistics),
+        weights,
+        prior[0],
+        prior[1][0],
+        prior[2][0],
+        noise[0],
+        precision,
+        linear,
+    )
+    np.testing.assert_allclose(drawn, whole[0][0], rtol=1e-10)
+    np.testing.assert_allclose(precision, whole[1], rtol=1e-10)
+    np.testing.assert_allclose(linear, whole[2], rtol=1e-10)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_a_matrix_that_is_not_positive_definite_is_reported(bad):
+    precision = np.diag([1.0, bad, 1.0])
+    assert not kernel.draw_gaussian(precision, np.ones(3), np.zeros(3), np.empty(3))
+
+
+def test_a_linear_term_that_is_not_finite_is_reported():
+    linear = np.array([1.0, np.nan, 1.0])
+    assert not kernel.draw_gaussian(np.eye(3), linear, np.zeros(3), np.empty(3))

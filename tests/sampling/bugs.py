@@ -1,0 +1,86 @@
+"""Bugs to plant: mistakes that real code has made, or nearly made. The ladder must catch each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesring.infer import gibbs, rank
+from bayesring.likelihoods import Gaussian
+from bayesring.priors import GammaProcess
+
+
+def gain_product_ends_early(monkeypatch):
+    """phi_h without delta_h itself: the product of the gain's rate ends one factor early."""
+
+    def conditional(self, index, weights, gains):
+        others = gains.copy()
+        others[index] = 1.0
+        products = np.concatenate([[1.0], np.cumprod(others)[:-1]])[index:]
+        shape = self.a0 + 0.5 * (gains.size - index)
+        return shape, 1.0 + 0.5 * float(weights[index:] ** 2 @ products)
+
+    monkeypatch.setattr(GammaProcess, "gain_conditional", conditional)
+
+
+def omega_from_the_wrong_f(monkeypatch):
+    """Polya-Gamma variables drawn at the entry of the neighbouring observation."""
+    draw = gibbs.working_response
+
+    def working_response(task, block):
+        right = draw(task, block)
+        return right._replace(weight=np.roll(right.weight, 1))
+
+    monkeypatch.setattr(gibbs, "working_response", working_response)
+
+
+def noise_rate_without_its_prior(monkeypatch):
+    """Tau ~ Ga(alpha0 + M/2, SSE/2): beta0 forgotten."""
+    right = Gaussian.conditional
+
+    def conditional(self, statistics):
+        shape, rate = right(self, statistics)
+        return shape, rate - self.beta0 + 1e-12
+
+    monkeypatch.setattr(Gaussian, "conditional", conditional)
+
+
+def empty_slices_round_zero(monkeypatch):
+    """Slices without observations drawn round zero instead of round the mean slice."""
+    right = gibbs.draw_core
+
+    def draw_core(task, shape, blocks, map_blocks):
+        core, statistics = right(task, shape, blocks, map_blocks)
+        precision, diagonal, linear = task.slice_prior
+        mean = np.linalg.solve(precision + np.diag(diagonal[0]), linear[0])
+        counts = np.bincount(np.concatenate([block.own for block in blocks]), minlength=shape[0])
+        core = core.copy()
+        core[counts == 0] -= mean.reshape(shape[1:])
+        return core, statistics
+
+    monkeypatch.setattr(gibbs, "draw_core", draw_core)
+
+
+def transposed_complement(monkeypatch):
+    """Entry (r, s) of the slice paired with entry (r, s) of the complement, not (s, r)."""
+    right = gibbs.draw_core
+
+    def draw_core(task, shape, blocks, map_blocks):
+        core, statistics = right(task, shape, blocks, map_blocks)
+        if shape[1] == shape[2]:
+            core = np.ascontiguousarray(np.swapaxes(core, 1, 2))
+        return core, statistics
+
+    monkeypatch.setattr(gibbs, "draw_core", draw_core)
+
+
+def factor_dropped_in_the_wrong_core(monkeypatch):
+    """Column r leaves G^(d), but another row leaves G^(d+1)."""
+    right = rank.drop_factors
+
+    def drop_factors(rng, state, bond, keep, prior):
+        after = (bond + 1) % len(state.cores)
+        cores = list(state.cores)
+        cores[after] = np.roll(cores[after], 1, axis=1)
+        return right(rng, state._replace(cores=tuple(cores)), bond, keep, prior)
+
+    monkeypatch.setattr(rank, "drop_factors", drop_factors)

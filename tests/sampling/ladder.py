@@ -1,0 +1,94 @@
+"""The statistical rungs of the testing ladder, as functions that tests and planted bugs share.
+
+Statistics are gauge-free and light-tailed; errors of chain means come from batch means.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesring import ring
+from bayesring.infer import gibbs
+from bayesring.infer.base import make_problem
+from bayesring.infer.joint import draw_prior, simulate
+from bayesring.infer.streams import Streams
+
+COORDS = np.array(
+    [[0, 0, 0], [1, 1, 0], [0, 2, 1], [1, 0, 1], [1, 2, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0]]
+)
+SHAPE, RANK = (2, 4, 2), (2, 3, 1)  # slice 3 of mode 1 has no observation
+
+
+class Geweke(NamedTuple):
+    """Standardised gaps between the two simulators, one per statistic."""
+
+    names: list[str]
+    z: np.ndarray
+
+    def worst(self) -> str:
+        place = int(np.argmax(np.abs(self.z)))
+        return f"{self.names[place]}: z = {self.z[place]:.1f}"
+
+
+def statistics(state, data) -> dict[str, float]:
+    """Gauge-free, light-tailed functions of (theta, y)."""
+    cores = ring.weighted(state.cores, state.weights)
+    everywhere = np.arctan(ring.dense(cores))
+    f = np.arctan(ring.entries(cores, data.coords))
+    y = np.arctan(data.values)
+    unseen = everywhere[:, 3, :]
+    found = {
+        "f": f.mean(),
+        "f^2": np.mean(f**2),
+        "y": y.mean(),
+        "y^2": np.mean(y**2),
+        "f y": np.mean(f * y),
+        "unseen f": unseen.mean(),
+        "unseen f^2": np.mean(unseen**2),
+        "unseen f x f": unseen.mean() * f.mean(),
+    }
+    for mode, (core, weights, gains) in enumerate(
+        zip(state.cores, state.weights, state.gains, strict=True)
+    ):
+        found[f"log |lambda| {mode}"] = np.log(np.abs(weights)).mean()
+        found[f"log |lambda_last| {mode}"] = np.log(np.abs(weights[-1]))
+        found[f"log delta {mode}"] = np.log(gains).mean()
+        found[f"log |G| {mode}"] = np.log(np.mean(core**2))
+        found[f"mean G {mode}"] = np.arctan(core.mean())
+        for name, array in zip(
+            getattr(state.hyper[mode], "_fields", ()), state.hyper[mode], strict=True
+        ):
+            found[f"hyper {name} {mode}"] = np.log(np.mean(np.square(array)))
+    for place, number in enumerate(state.nuisance):
+        found[f"log nuisance {place}"] = np.log(number)
+    return found
+
+
+def geweke(likelihood, prior, seed: int, n: int) -> Geweke:
+    """Geweke (2004): draws of (theta, y) from the prior, and by scan-then-data, must agree."""
+    rng, streams = np.random.default_rng(seed), Streams.of_chain(seed, 0)
+
+    def from_prior():
+        state = draw_prior(rng, SHAPE, RANK, likelihood, prior)
+        return state, simulate(rng, state, COORDS, SHAPE, likelihood)
+
+    direct = [list(statistics(*from_prior()).values()) for _ in range(n)]
+    state, data = from_prior()
+    chain = []
+    for scan in range(1, n + 1):
+        state, _ = gibbs.step(streams, scan, state, make_problem(data, likelihood, prior))
+        data = simulate(rng, state, COORDS, SHAPE, likelihood)
+        found = statistics(state, data)
+        chain.append(list(found.values()))
+    gap = np.mean(chain, axis=0) - np.mean(direct, axis=0)
+    return Geweke(list(found), gap / np.hypot(batch_error(chain), batch_error(direct)))
+
+
+def batch_error(draws, n_batches: int = 50) -> np.ndarray:
+    """Standard error of the mean of a correlated sequence, from means of long batches."""
+    draws = np.asarray(draws)
+    size = len(draws) // n_batches
+    means = draws[: size * n_batches].reshape(n_batches, size, -1).mean(axis=1)
+    return means.std(axis=0, ddof=1) / np.sqrt(n_batches)

@@ -1,0 +1,224 @@
+"""Ratio test (Grosse and Duvenaud, 2014) of every conditional against the joint density.
+
+log p(a | rest) - log p(b | rest) must equal log p(a, rest) - log p(b, rest), to 1e-9. Given the
+working response, the likelihood enters the joint as sum s f - w f^2 / 2; that this augmentation
+leaves the likelihood of a 0 or 1 right is the subject of the Polya-Gamma tests.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import gamma, norm
+
+from bayesring import ring
+from bayesring.infer import gibbs
+from bayesring.infer.base import make_problem
+from bayesring.infer.joint import log_joint
+from bayesring.infer.streams import Streams
+from bayesring.likelihoods import Gaussian
+from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart
+from bayesring.priors.normal_wishart import log_normal_wishart
+from tests.models import CORE_PRIORS, LIKELIHOODS, draw_model, name_of
+
+SHAPES = [((4, 3), (3, 2)), ((3, 4, 2), (2, 3, 1)), ((2, 3, 2, 2), (2, 1, 3, 2))]
+
+
+def replaced(values, place, value):
+    return (*values[:place], value, *values[place + 1 :])
+
+
+def working_log_joint(state, data, prior, weight, shift):
+    """Log joint with the likelihood replaced by its working response."""
+    f = ring.entries(ring.weighted(state.cores, state.weights), data.coords)
+    total = np.sum(shift * f - 0.5 * weight * f**2)
+    for core, hyper in zip(state.cores, state.hyper, strict=True):
+        total += prior.cores.log_prob(core, hyper)
+    for weights, gains in zip(state.weights, state.gains, strict=True):
+        total += prior.weights.log_prob(weights, gains)
+    return total
+
+
+def log_normal_ratio(a, b, precision, linear):
+    return (linear @ a - 0.5 * a @ precision @ a) - (linear @ b - 0.5 * b @ precision @ b)
+
+
+class GivenNoise(Streams):
+    """Streams that hand out one chosen vector of noise again and again."""
+
+    noise: np.ndarray
+
+    def rng(self, scan, purpose, mode=0, block=0):
+        given, own = self.noise, Streams.rng(self, scan, purpose, mode, block)
+
+        class Chosen:
+            bit_generator = own.bit_generator
+
+            def standard_normal(self, size):
+                return np.resize(given, size)
+
+        return Chosen()
+
+
+def given_noise(noise):
+    streams = GivenNoise((1, 2))
+    streams.noise = noise
+    return streams
+
+
+@pytest.mark.parametrize(("shape", "rank"), SHAPES)
+@pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
+@pytest.mark.parametrize("block_size", [3, 10_000])
+def test_slices_and_weights(rng, core_prior, shape, rank, block_size):
+    """Means by zero noise and covariance roots by unit noise, through the code a scan runs."""
+    state, data, prior = draw_model(rng, Gaussian(), core_prior, shape, rank)
+    weight, shift = rng.gamma(2.0, size=len(data.values)), rng.standard_normal(len(data.values))
+
+    class Working(Gaussian):
+        def augment(self, rng, fitted, values, nuisance):
+            """Values are row numbers: look up the chosen weight and shift."""
+            rows = values.astype(int)
+            return gibbs.WorkingResponse(weight[rows], shift[rows])
+
+    numbered = data._replace(values=np.arange(len(data.values), dtype=float))
+    problem = make_problem(numbered, Working(), prior, block_size)
+    folded = ring.flatten(ring.weighted(state.cores, state.weights))
+    for mode, core in enumerate(state.cores):
+        size = core[0].size
+
+        def draw(noise, mode=mode, core=core):
+            task = gibbs.CoreTask(
+                mode,
+                folded,
+                state.weights[mode],
+                prior.cores.slice_prior(core.shape, state.hyper[mode]),
+                problem.likelihood,
+                state.nuisance,
+                given_noise(noise),
+                0,
+            )
+            return gibbs.draw_core(task, core.shape, problem.views[mode], map)
+
+        mean, statistics = draw(np.zeros(size))
+        roots = np.stack(
+            [(draw(unit)[0] - mean).reshape(len(core), size) for unit in np.eye(size)], axis=2
+        )
+        a, b = rng.standard_normal((2, *core.shape))
+        by_conditional = sum(
+            log_normal_ratio(
+                a[i].ravel() - mean[i].ravel(),
+                b[i].ravel() - mean[i].ravel(),
+                np.linalg.inv(roots[i] @ roots[i].T),
+                np.zeros(size),
+            )
+            for i in range(len(core))
+        )
+        by_joint = [
+            working_log_joint(
+                state._replace(cores=replaced(state.cores, mode, each)),
+                data,
+                prior,
+                weight,
+                shift,
+            )
+            for each in (a, b)
+        ]
+        np.testing.assert_allclose(by_conditional, by_joint[0] - by_joint[1], rtol=1e-6)
+
+        drawn = state._replace(cores=replaced(state.cores, mode, mean))
+        a, b = rng.standard_normal((2, rank[mode]))
+        precision = statistics.precision + np.diag(np.cumprod(state.gains[mode]))
+        by_joint = [
+            working_log_joint(
+                drawn._replace(weights=replaced(state.weights, mode, each)),
+                data,
+                prior,
+                weight,
+                shift,
+            )
+            for each in (a, b)
+        ]
+        np.testing.assert_allclose(
+            log_normal_ratio(a, b, precision, statistics.linear),
+            by_joint[0] - by_joint[1],
+            rtol=1e-9,
+            atol=1e-9,
+        )
+
+
+def test_gains(rng):
+    process = GammaProcess(2.5)
+    weights, gains = rng.standard_normal(5), rng.gamma(2.0, size=5)
+    for index in range(5):
+        shape, rate = process.gain_conditional(index, weights, gains)
+        law = gamma(shape, scale=1 / rate)
+        a, b = rng.gamma(2.0, size=2)
+        joint = [
+            process.log_prob(weights, np.array(replaced(tuple(gains), index, each)))
+            for each in (a, b)
+        ]
+        np.testing.assert_allclose(law.logpdf(a) - law.logpdf(b), joint[0] - joint[1], rtol=1e-9)
+
+
+def test_noise_precision(rng):
+    likelihood = Gaussian(2.0, 0.7, max_precision=5.0)
+    state, data, prior = draw_model(rng, likelihood, Fixed())
+    f = ring.entries(ring.weighted(state.cores, state.weights), data.coords)
+    shape, rate = likelihood.conditional(likelihood.statistics(f, data.values))
+    law = gamma(shape, scale=1 / rate)
+    a, b = 0.8, 3.1
+    joint = [
+        log_joint(state._replace(nuisance=np.array([each])), data, likelihood, prior)
+        for each in (a, b)
+    ]
+    np.testing.assert_allclose(law.logpdf(a) - law.logpdf(b), joint[0] - joint[1], rtol=1e-9)
+    beyond = state._replace(nuisance=np.array([5.1]))
+    assert log_joint(beyond, data, likelihood, prior) == -np.inf
+
+
+def log_entry_gamma(prior, core, hyper):
+    shape, rate = prior.conditional(core)
+    return gamma.logpdf(hyper.psi, shape, scale=1 / rate).sum()
+
+
+def log_normal_gamma(prior, core, hyper):
+    law = prior.conditional(core)
+    log_mean = norm.logpdf(hyper.mean, law.m, 1 / np.sqrt(law.k * hyper.precision)).sum()
+    return log_mean + gamma.logpdf(hyper.precision, law.c, scale=1 / law.d).sum()
+
+
+def log_conditional_normal_wishart(prior, core, hyper):
+    return log_normal_wishart(hyper, prior.conditional(core))
+
+
+LOG_CONDITIONAL = {
+    Fixed: lambda prior, core, hyper: 0.0,
+    EntryGamma: log_entry_gamma,
+    NormalGamma: log_normal_gamma,
+    NormalWishart: log_conditional_normal_wishart,
+}
+
+
+@pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
+def test_hyperparameters(rng, core_prior):
+    """A prior without an entry in the table above fails here: a new prior needs its own line."""
+    core = rng.standard_normal((7, 2, 3))
+    a, b = (core_prior.draw_hyper(rng, core.shape) for _ in range(2))
+    log_conditional = LOG_CONDITIONAL[type(core_prior)]
+    np.testing.assert_allclose(
+        log_conditional(core_prior, core, a) - log_conditional(core_prior, core, b),
+        core_prior.log_prob(core, a) - core_prior.log_prob(core, b),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_statistics_give_the_log_likelihood(rng, likelihood):
+    state, data, _ = draw_model(rng, likelihood, Fixed())
+    f = ring.entries(ring.weighted(state.cores, state.weights), data.coords)
+    np.testing.assert_allclose(
+        likelihood.total_log_prob(likelihood.statistics(f, data.values), state.nuisance),
+        likelihood.log_prob(f, data.values, state.nuisance).sum(),
+        rtol=1e-12,
+    )

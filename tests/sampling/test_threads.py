@@ -1,0 +1,130 @@
+"""One seed, one result: the same bits on any number of threads, for any number of blocks each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayesring import TensorRing
+from bayesring.infer import gibbs
+from bayesring.infer.base import make_problem
+from bayesring.infer.rank import Adaption, FixedRank
+from bayesring.infer.run import Schedule, run_chains
+from bayesring.observations import Observations
+from bayesring.priors import RingPrior
+from tests.models import CORE_PRIORS, LIKELIHOODS, name_of, random_coords
+
+SHAPE = (3, 40, 30)
+
+
+def make_data(rng, likelihood, n=600):
+    coords = random_coords(rng, SHAPE, n)
+    values = likelihood.simulate(rng, rng.standard_normal(n), likelihood.initial_nuisance())
+    return Observations(coords, values, SHAPE)
+
+
+def assert_same(one, two):
+    for (draws, trace), (other_draws, other_trace) in zip(one, two, strict=True):
+        for a, b in zip(draws, other_draws, strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(trace.rank, other_trace.rank)
+        np.testing.assert_array_equal(trace.log_likelihood, other_trace.log_likelihood)
+
+
+@pytest.mark.parametrize("rank", [3, 12])
+@pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, rank):
+    """Many small blocks, some of them parts of one large slice."""
+    problem = make_problem(
+        make_data(rng, likelihood), likelihood, RingPrior(core_prior), block_size=64
+    )
+    assert any(block.is_part for block in problem.views[0])
+    results = [
+        run_chains(problem, FixedRank(rank), Schedule(2, 2, 2**30), 5, 1, n_jobs)
+        for n_jobs in (1, 2, 3)
+    ]
+    assert_same(results[0], results[1])
+    assert_same(results[0], results[2])
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood):
+    problem = make_problem(
+        make_data(rng, likelihood), likelihood, RingPrior(CORE_PRIORS[-1]), block_size=100
+    )
+    policy = Adaption(every=2, kappa1=-1e-9)
+    results = [
+        run_chains(problem, policy, Schedule(12, 3, 2**30), 5, 3, n_jobs) for n_jobs in (1, 2)
+    ]
+    assert_same(*results)
+    assert results[0][0][1].rank.max() > 2
+    first, second = results[0][0][0].flat, results[0][1][0].flat
+    assert first.shape != second.shape or not np.allclose(first, second)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_same_bits_whoever_maps_the_blocks(rng, likelihood):
+    """One worker taking every block in reverse order still gives the blocks' own results."""
+    problem = make_problem(
+        make_data(rng, likelihood), likelihood, RingPrior(CORE_PRIORS[-1]), block_size=64
+    )
+
+    def backwards(function, blocks):
+        return [function(block) for block in tuple(blocks)[::-1]][::-1]
+
+    streams = gibbs.Streams.of_chain(1, 0)
+    state = gibbs.init(streams, problem, (3, 3, 3))
+    forwards_state, _ = gibbs.step(streams, 1, state, problem)
+    backwards_state, _ = gibbs.step(streams, 1, state, problem, backwards)
+    for one, two in zip(forwards_state.cores, backwards_state.cores, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_block_size_changes_only_rounding_and_streams(rng):
+    """With the noise turned off, one block and many blocks give the same mean slices."""
+    likelihood = LIKELIHOODS[-1]
+    data = make_data(rng, likelihood)
+    prior = RingPrior(CORE_PRIORS[0])
+    one, many = (make_problem(data, likelihood, prior, size) for size in (10_000, 50))
+    assert len(one.views[0]) == 1
+    assert len(many.views[0]) > 3
+    statistics = [
+        gibbs.likelihood_statistics(
+            gibbs.ring.flatten(gibbs.init(gibbs.Streams.of_chain(1, 0), one, (2, 2, 2)).cores),
+            problem,
+        )
+        for problem in (one, many)
+    ]
+    np.testing.assert_allclose(*statistics, rtol=1e-12)
+
+
+def test_estimator_gives_the_same_predictions_on_any_number_of_threads(rng):
+    data = make_data(rng, LIKELIHOODS[-1])
+    predictions = []
+    for n_jobs in (1, 2):
+        ring = TensorRing(
+            2, warmup=5, draws=5, n_jobs=n_jobs, random_state=3, progress=False, shape=SHAPE
+        ).fit(data.coords, data.values)
+        predictions.append(
+            [
+                *ring.predict(data.coords, return_std=True),
+                *ring.predict_interval(data.coords),
+                ring.sample(data.coords, 7),
+                *ring.predict_tensor(return_std=True),
+            ]
+        )
+    for one, two in zip(*predictions, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_order_of_rows_does_not_matter(rng):
+    data = make_data(rng, LIKELIHOODS[-1])
+    shuffle = rng.permutation(len(data.values))
+    one, two = (
+        TensorRing(2, warmup=5, draws=5, random_state=3, progress=False, shape=SHAPE)
+        .fit(data.coords[rows], data.values[rows])
+        .predict(data.coords)
+        for rows in (slice(None), shuffle)
+    )
+    np.testing.assert_allclose(one, two, rtol=1e-9)

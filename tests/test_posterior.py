@@ -1,0 +1,142 @@
+"""Predictions against plain averages over draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import norm
+
+from bayesring import posterior as posterior_module
+from bayesring import ring
+from bayesring.infer.run import Draws
+from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.posterior import Posterior
+from tests.models import random_coords
+
+SHAPE = (4, 3, 5)
+
+
+def make_posterior(rng, likelihood, n_draws=(6, 4), n_jobs=2):
+    """Two chains of different ranks."""
+    chains = []
+    for n, rank in zip(n_draws, [(2, 3, 2), (1, 2, 3)], strict=True):
+        rings = [
+            ring.flatten([rng.standard_normal((SHAPE[d], rank[d - 1], rank[d])) for d in range(3)])
+            for _ in range(n)
+        ]
+        nuisance = np.stack([likelihood.draw_nuisance(rng) for _ in range(n)])
+        chains.append(
+            Draws(np.stack([r.flat for r in rings]), rings[0].starts, rings[0].bonds, nuisance)
+        )
+    location, scale = (3.0, 2.5) if isinstance(likelihood, Gaussian) else (0.0, 1.0)
+    return Posterior(SHAPE, likelihood, location, scale, tuple(chains), n_jobs)
+
+
+def all_entries(posterior, coords):
+    return np.stack([ring.entries(posterior.cores(s), coords) for s in range(posterior.n_draws)])
+
+
+@pytest.fixture
+def coords(rng):
+    return random_coords(rng, SHAPE, 50)
+
+
+def test_entries_pool_all_chains(rng, coords):
+    posterior = make_posterior(rng, Gaussian())
+    np.testing.assert_allclose(
+        posterior.entries(coords), all_entries(posterior, coords), rtol=1e-10, atol=1e-12
+    )
+    with pytest.raises(IndexError, match="beyond the 10 kept ones"):
+        posterior.cores(10)
+
+
+def test_gaussian_moments(rng, coords):
+    posterior = make_posterior(rng, Gaussian())
+    f = all_entries(posterior, coords)
+    mean, deviation = posterior.moments(coords)
+    np.testing.assert_allclose(mean, 3 + 2.5 * f.mean(axis=0), rtol=1e-10, atol=1e-12)
+    noise = np.mean(1 / posterior.nuisance[:, 0])
+    np.testing.assert_allclose(deviation, 2.5 * np.sqrt(f.var(axis=0) + noise), rtol=1e-9)
+    _, of_mean = posterior.moments(coords, noise=False)
+    np.testing.assert_allclose(of_mean, 2.5 * f.std(axis=0), rtol=1e-9)
+
+
+def test_gaussian_interval_is_the_quantile_of_the_mixture(rng, coords):
+    posterior = make_posterior(rng, Gaussian())
+    f = all_entries(posterior, coords)
+    ends = posterior.interval(coords, 0.8)
+    for end, level in zip(ends, (0.1, 0.9), strict=True):
+        standard = (end - 3) / 2.5
+        reached = norm.cdf((standard - f) * np.sqrt(posterior.nuisance)).mean(axis=0)
+        np.testing.assert_allclose(reached, level, rtol=1e-8)
+    lower, upper = posterior.interval(coords, 0.8, noise=False)
+    np.testing.assert_allclose(lower, 3 + 2.5 * np.quantile(f, 0.1, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(upper, 3 + 2.5 * np.quantile(f, 0.9, axis=0), rtol=1e-9)
+
+
+def test_bernoulli_predictions(rng, coords):
+    posterior = make_posterior(rng, Bernoulli())
+    p = expit(all_entries(posterior, coords))
+    mean, deviation = posterior.moments(coords)
+    np.testing.assert_allclose(mean, p.mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(deviation**2, mean * (1 - mean), rtol=1e-9)
+    np.testing.assert_allclose(posterior.moments(coords, noise=False)[1], p.std(axis=0))
+    lower, upper = posterior.interval(coords, 0.9)
+    np.testing.assert_array_equal(lower, (mean > 0.95).astype(float))
+    np.testing.assert_array_equal(upper, (mean > 0.05).astype(float))
+    lower, upper = posterior.interval(coords, 0.9, noise=False)
+    np.testing.assert_allclose(lower, np.quantile(p, 0.05, axis=0))
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=repr)
+def test_log_score_is_the_log_of_the_mean_density(rng, coords, likelihood):
+    posterior = make_posterior(rng, likelihood)
+    f = all_entries(posterior, coords)
+    if isinstance(likelihood, Gaussian):
+        y = rng.standard_normal(50)
+        width = 2.5 / np.sqrt(posterior.nuisance)
+        density = norm.pdf(y, 3 + 2.5 * f, width).mean(axis=0)
+    else:
+        y = (rng.random(50) < 0.5).astype(float)
+        density = np.where(y == 1, expit(f), expit(-f)).mean(axis=0)
+    np.testing.assert_allclose(posterior.log_score(coords, y), np.log(density), rtol=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=repr)
+def test_samples_have_the_predictive_moments(rng, coords, likelihood):
+    posterior = make_posterior(rng, likelihood)
+    samples = posterior.sample(rng, coords, 40_000)
+    assert samples.shape == (40_000, 50)
+    mean, deviation = posterior.moments(coords)
+    assert np.all(np.abs(samples.mean(axis=0) - mean) < 5 * deviation / 200 + 1e-9)
+    np.testing.assert_allclose(samples.std(axis=0), deviation, rtol=0.05, atol=0.02)
+
+
+def test_few_samples_use_distinct_draws(rng, coords):
+    posterior = make_posterior(rng, Gaussian(max_precision=1e12, alpha0=1e9, beta0=1e-2))
+    samples = posterior.sample(rng, coords, posterior.n_draws)
+    expected = 3 + 2.5 * all_entries(posterior, coords)
+    order = np.argsort(samples[:, 0]), np.argsort(expected[:, 0])
+    np.testing.assert_allclose(samples[order[0]], expected[order[1]], atol=1e-3)
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=repr)
+@pytest.mark.parametrize("cells", [1, 7, 2**20])
+def test_whole_tensor_equals_cell_by_cell(rng, likelihood, cells, monkeypatch):
+    monkeypatch.setattr(posterior_module, "DENSE_CELLS", cells)
+    posterior = make_posterior(rng, likelihood)
+    everywhere = np.stack([index.ravel() for index in np.indices(SHAPE)], axis=1)
+    for noise in (True, False):
+        tensor = posterior.tensor(noise)
+        by_cell = posterior.moments(everywhere, noise)
+        for one, two in zip(tensor, by_cell, strict=True):
+            np.testing.assert_allclose(one.ravel(), two, rtol=1e-8, atol=1e-9)
+
+
+def test_chunks_change_nothing(rng, coords, monkeypatch):
+    posterior = make_posterior(rng, Gaussian())
+    whole = posterior.moments(coords), posterior.interval(coords, 0.9)
+    monkeypatch.setattr(posterior_module, "CHUNK_BYTES", 8 * posterior.n_draws * 7)
+    pieces = posterior.moments(coords), posterior.interval(coords, 0.9)
+    np.testing.assert_array_equal(whole, pieces)
