@@ -8,6 +8,7 @@ the data alone, so results do not depend on who works on which block.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ def _cuts(starts: IntArray, size: int) -> list[tuple[int, int, int, int]]:
             if first < i:
                 cuts.append((first, i, int(starts[first]), begin))
             edges = np.linspace(begin, end, round((end - begin) / size) + 1).astype(int)
-            cuts += [(i, i + 1, int(a), int(b)) for a, b in zip(edges, edges[1:], strict=False)]
+            cuts += [(i, i + 1, int(a), int(b)) for a, b in pairwise(edges)]
             first = i + 1
         elif end - starts[first] + i + 1 - first >= size:
             cuts.append((first, i + 1, int(starts[first]), end))

@@ -1,0 +1,123 @@
+"""Every likelihood and prior that the package lists keeps its protocol."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayesring import likelihoods, priors, storage
+from bayesring.likelihoods import Likelihood
+from bayesring.priors import CorePrior
+from tests.models import CORE_PRIORS, LIKELIHOODS, name_of
+
+
+def public_methods(protocol):
+    return [name for name in vars(protocol) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize(
+    ("value", "protocol"),
+    [(each, Likelihood) for each in LIKELIHOODS] + [(each, CorePrior) for each in CORE_PRIORS],
+    ids=name_of,
+)
+def test_signatures_documents_and_storage(value, protocol):
+    assert isinstance(value, protocol)
+    assert is_dataclass(value)
+    for name in public_methods(protocol):
+        expected, found = getattr(protocol, name), getattr(type(value), name)
+        if callable(expected):
+            assert list(inspect.signature(expected).parameters.values()) == list(
+                inspect.signature(found).parameters.values()
+            ), name
+            assert found.__doc__, name
+    assert value.__doc__
+    with pytest.raises(AttributeError):
+        value.anything = 1
+    rebuilt = storage.from_plain(storage.to_plain(value), {type(value).__name__: type(value)})
+    assert rebuilt == value
+
+
+@pytest.mark.parametrize("package", [likelihoods, priors], ids=lambda p: p.__name__)
+def test_every_file_is_listed(package):
+    """A file in the folder that defines no listed name would escape all the tests."""
+    homes = {inspect.getmodule(getattr(package, name)).__name__ for name in package.__all__}
+    for path in Path(package.__file__).parent.glob("*.py"):
+        if path.stem != "__init__":
+            assert f"{package.__name__}.{path.stem}" in homes
+
+
+@pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
+def test_core_priors(rng, core_prior):
+    shape = (5, 2, 3)
+    hyper = core_prior.draw_hyper(rng, shape)
+    core = core_prior.draw_core(rng, shape, hyper)
+    assert core.shape == shape
+    updated = core_prior.update_hyper(rng, core)
+    assert [np.shape(a) for a in hyper] == [np.shape(a) for a in updated]
+    terms = core_prior.slice_prior(shape, hyper)
+    assert terms.precision.shape == (6, 6)
+    assert terms.diagonal.shape == terms.linear.shape
+    assert terms.linear.shape in [(1, 6), (5, 6)]
+    # log_prob differs between two cores as the Gaussian of `slice_prior` does
+    other = core_prior.draw_core(rng, shape, hyper)
+
+    def log_gaussian(slices):
+        total = 0.0
+        for i, g in enumerate(slices.reshape(5, 6)):
+            row = 0 if len(terms.linear) == 1 else i
+            precision = terms.precision + np.diag(terms.diagonal[row])
+            total += terms.linear[row] @ g - 0.5 * g @ precision @ g
+        return total
+
+    np.testing.assert_allclose(
+        core_prior.log_prob(core, hyper) - core_prior.log_prob(other, hyper),
+        log_gaussian(core) - log_gaussian(other),
+        rtol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("value", [*LIKELIHOODS, *CORE_PRIORS], ids=name_of)
+def test_every_setting_does_something(value, rng):
+    """No dead knobs: changing a field changes the log density or the draws."""
+    for field in fields(value):
+        other = replace(value, **{field.name: 1.5 * getattr(value, field.name) + 0.1})
+        if isinstance(value, Likelihood):
+            nuisance = value.draw_nuisance(rng)
+            assert value.log_prior(nuisance) != other.log_prior(nuisance), field.name
+        else:
+            hyper = value.draw_hyper(rng, (4, 2, 2))
+            core = value.draw_core(rng, (4, 2, 2), hyper)
+            assert value.log_prob(core, hyper) != other.log_prob(core, hyper), field.name
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_likelihoods(rng, likelihood):
+    nuisance = likelihood.draw_nuisance(rng)
+    assert nuisance.shape == likelihood.initial_nuisance().shape
+    f = rng.standard_normal(20_000)
+    y = likelihood.simulate(rng, f, nuisance)
+    likelihood.check(y)
+    # simulated values have the stated mean and variance
+    residuals = (y - likelihood.mean(f)) / np.sqrt(likelihood.variance(f, nuisance))
+    assert abs(residuals.mean()) < 0.04
+    assert abs(residuals.var() - 1) < 0.06
+    statistics = likelihood.statistics(f, y)
+    halves = likelihood.statistics(f[:77], y[:77]) + likelihood.statistics(f[77:], y[77:])
+    np.testing.assert_allclose(halves, statistics)
+    assert likelihood.update_nuisance(rng, statistics).shape == nuisance.shape
+    working = likelihood.augment(rng, f, y, nuisance)
+    assert working.weight.shape == working.shift.shape == f.shape
+    assert np.all(working.weight > 0)
+    assert all(np.isfinite(v) for v in likelihood.describe(statistics, nuisance, 1.0).values())
+    # a new observation falls below its quantile that often
+    draws = rng.standard_normal((9, 2000))
+    nuisances = np.stack([likelihood.draw_nuisance(rng) for _ in range(9)])
+    chosen = rng.integers(0, 9, 2000)
+    new = likelihood.simulate(rng, draws[chosen, np.arange(2000)][:, None], nuisances[chosen])[:, 0]
+    quantile = likelihood.quantile(0.8, draws, nuisances)
+    assert np.mean(new <= quantile) >= 0.77
+    assert np.mean(new < quantile) <= 0.83

@@ -1,0 +1,144 @@
+"""Bad input is answered in one clear sentence: the message is what is tested."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from bayesring import TensorRing
+from bayesring.likelihoods import Gaussian
+from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart
+
+X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1], [0, 1, 0]])
+Y = np.array([1.0, 2.0, 3.0, 0.5])
+QUICK = {"warmup": 2, "draws": 2, "chains": 1, "random_state": 0, "progress": False}
+
+
+def bad(change):
+    """X with some entries replaced."""
+    array = X.copy()
+    for place, value in change.items():
+        array[place] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("coords", "values", "message"),
+    [
+        (X[0], Y, "one row per observation and one column per mode, got an array of 1 dimension."),
+        (X[:, :1], Y, "X must have at least 2 columns, one per mode, got 1."),
+        (X[:0], Y[:0], "X is empty: 0 rows"),
+        (X, Y[:3], "y has 3 values, but X has 4 rows."),
+        (X, Y[:, None], "y must have one value per row of X and 1 dimension, got shape (4, 1)."),
+        (X, None, "y is required: one value per row of X."),
+        (X.astype(float), Y, "X must hold integer coordinates that count from 0, got float64"),
+        (X > 0, Y, "X must hold integer coordinates that count from 0, got bool"),
+        (bad({(2, 1): -4}), Y, "coordinates count from 0, got -4 in row 2, column 1."),
+        (bad({(1, 2): 2**31}), Y, "X must be below 2^31, got 2147483648 in row 1, column 2."),
+        (X, [1.0, np.nan, 2.0, 3.0], "y must be finite, got NaN in row 1; leave missing cells out"),
+        (X, [1.0, 2.0, -np.inf, 3.0], "y must be finite, got infinity in row 2"),
+        (X, ["a", "b", "c", "d"], "y must hold real numbers, got values of type <U1."),
+        (X, Y + 1j, "y holds complex numbers."),
+        (np.array([[0, "a"], [1, None]], dtype=object), Y[:2], "X holds Python objects such as 0"),
+        ([[0, 1], [1]], Y[:2], "X has rows of unequal length."),
+    ],
+)
+def test_data(coords, values, message):
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+        TensorRing(1, **QUICK).fit(coords, values)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"shape": (3, 2, 1)}, "X has coordinate 1 in row 1, column 2, but mode 2 has size 1"),
+        ({"shape": (3, 2)}, "X has 3 columns, but the tensor has 2 modes: (3, 2)."),
+        ({"shape": (3, 2, 0)}, "shape must be one positive whole number per mode, got (3, 2, 0)."),
+        ({"shape": (3, 2.5, 2)}, "shape must be one positive whole number per mode"),
+        ({"shape": 5}, "shape must be one positive whole number per mode, got 5."),
+        ({"shape": (2**30, 2**30, 2**30)}, "has 2^63 cells or more, which is too many."),
+        ({"rank": 0}, "rank must be made of whole numbers of at least 1, got 0."),
+        ({"rank": (2, 2)}, "rank has 2 numbers, but the data have 3 modes and so 3 bonds"),
+        ({"rank": "autp"}, "got 'autp'. Did you mean 'auto'?"),
+        ({"likelihood": "gausian"}, "got 'gausian'. Did you mean 'gaussian'?"),
+        ({"likelihood": Gaussian}, "or an object of bayesring.likelihoods, got <class"),
+        ({"prior": "papr"}, "got 'papr'. Did you mean 'paper'?"),
+        ({"prior": 3}, "prior must be 'hierarchical', 'paper' or an object of bayesring.priors"),
+        ({"inference": "gibs"}, "got 'gibs'. Did you mean 'gibbs'?"),
+        ({"update": "slices"}, "got 'slices'. Did you mean 'slice'?"),
+        ({"warmup": -1}, "warmup must be a whole number of at least 0, got -1."),
+        ({"draws": 0}, "draws must be a whole number of at least 1, got 0."),
+        ({"chains": 1.5}, "chains must be a whole number of at least 1, got 1.5."),
+        ({"n_jobs": 0}, "n_jobs must be a positive number, -1 for all cores, or None; got 0."),
+        ({"random_state": -3}, "random_state must be a whole number of at least 0, got -3."),
+        ({"max_memory": 0}, "max_memory must be a whole number of at least 1, got 0."),
+    ],
+)
+def test_parameters(parameters, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        TensorRing(**{"rank": 1, **QUICK, **parameters}).fit(X, Y)
+
+
+def test_only_zeros_and_ones_for_bernoulli():
+    message = "y must be 0 or 1 for the Bernoulli likelihood, got 2 in row 1."
+    with pytest.raises(ValueError, match=message):
+        TensorRing(1, likelihood="bernoulli", **QUICK).fit(X, [0, 2, 1, 3])
+
+
+@pytest.mark.parametrize(
+    ("coords", "message"),
+    [
+        ([[0, 0, 2]], "X has coordinate 2 in row 0, column 2, but mode 2 has size 2"),
+        ([[0, 0]], "X has 2 columns, but the tensor has 3 modes"),
+        ([[0, 0, -1]], "got -1 in row 0, column 2"),
+        ([[0.0, 0.0, 0.0]], "X must hold integer coordinates"),
+    ],
+)
+def test_predicting_elsewhere(coords, message):
+    ring = TensorRing(1, **QUICK).fit(X, Y)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ring.predict(coords)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 90, "0.9", None])
+def test_levels(level):
+    ring = TensorRing(1, **QUICK).fit(X, Y)
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+        ring.predict_interval(X, level=level)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gaussian(beta0=0), "alpha0, beta0 and max_precision of Gaussian must be positive"),
+        (lambda: Fixed(-1), "precision of Fixed must be positive, got -1."),
+        (lambda: EntryGamma(c0=0), "c0 and d0 of EntryGamma must be positive, got 0 and 1.0."),
+        (lambda: NormalGamma(k0=0), "k0, c0 and d0 of NormalGamma must be positive"),
+        (lambda: NormalWishart(extra_degrees=-1), "extra_degrees above -1"),
+        (lambda: GammaProcess(1.0), "a0 of GammaProcess must be above 1, got 1.0."),
+    ],
+)
+def test_settings_of_priors_and_likelihoods(make, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        make()
+
+
+def test_values_that_overflow_inside_a_scan_are_named():
+    """Values of any size are standardised first; a broken prior is what can still overflow."""
+    ring = TensorRing(2, prior=Fixed(1e-300), likelihood=Gaussian(max_precision=1e300), **QUICK)
+    with pytest.raises(FloatingPointError, match=r"chain 0, scan \d+: "):
+        ring.set_params(warmup=400).fit(X, Y)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_values_of_extreme_size_are_no_trouble(size):
+    ring = TensorRing(1, **QUICK).fit(X, Y * size)
+    assert np.all(np.isfinite(ring.predict(X) / size))
+
+
+def test_constant_values_are_no_trouble():
+    ring = TensorRing(1, **QUICK | {"warmup": 50, "draws": 50}).fit(X, np.full(4, 7.0))
+    mean, deviation = ring.predict(X, return_std=True)
+    assert np.all(np.abs(mean - 7.0) < 4 * deviation)

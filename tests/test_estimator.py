@@ -1,0 +1,244 @@
+"""The estimator: scikit-learn's rules, planted tensors, messages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from bayesring import TensorRing, metrics, ring
+from bayesring.infer.rank import Adaption, Truncation
+from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.priors import Fixed, GammaProcess, NormalGamma, RingPrior
+from tests.models import random_coords
+
+QUICK = {"warmup": 20, "draws": 20, "chains": 1, "random_state": 0, "progress": False}
+SHAPE = (8, 9, 10)
+
+
+def planted(seed, n=400, noise=0.1, shape=SHAPE, rank=2):
+    """Noisy entries of a random ring: training and test coordinates and values."""
+    rng = np.random.default_rng(seed)
+    order = len(shape)
+    cores = [rng.standard_normal((size, rank, rank)) for size in shape]
+    coords = random_coords(rng, shape, 2 * n)
+    f = ring.entries(cores, coords) / np.sqrt(rank) ** order
+    y = 50 + 4 * (f + noise * rng.standard_normal(2 * n))
+    return coords[:n], y[:n], coords[n:], y[n:]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, *_ = planted(1)
+    return TensorRing(2, shape=SHAPE, **QUICK).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def fitted_binary():
+    X, y, *_ = planted(1)
+    return TensorRing(2, likelihood="bernoulli", shape=SHAPE, **QUICK).fit(X, (y > 50) * 1)
+
+
+def test_fit_returns_self_and_sets_what_it_learned(fitted):
+    assert fitted.rank_ == (2, 2, 2)
+    assert fitted.shape_ == SHAPE
+    assert fitted.seed_ == 0
+    assert fitted.posterior_.n_draws == 20
+    assert fitted.trace_[0].rank.shape == (40, 3)
+    assert set(fitted.trace_[0].described) == {"noise", "rmse"}
+
+
+def test_parameters_are_stored_and_cloned_untouched():
+    likelihood, prior = Gaussian(beta0=2.0), RingPrior(NormalGamma(), GammaProcess(3.0))
+    ring_ = TensorRing((2, 3, 4), likelihood=likelihood, prior=prior, shape=[4, 5, 6])
+    assert ring_.get_params()["prior"] is prior
+    copy = clone(ring_)
+    assert copy.get_params() == ring_.get_params()
+
+
+def test_shape_defaults_to_the_largest_coordinates():
+    X = np.array([[0, 4, 1], [3, 0, 0]])
+    assert TensorRing(1, **QUICK).fit(X, [1.0, 2.0]).shape_ == (4, 5, 2)
+    assert TensorRing(1, **QUICK).fit(X, [1.0, 2.0], shape=(9, 9, 9)).shape_ == (9, 9, 9)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 5, 6])
+def test_every_order_recovers_a_planted_ring(order):
+    """Held-out error close to the noise, in the data's own units. One rank more than planted:
+    what is left of the mean after centring is one more factor.
+    """
+    shape = {2: (20, 20), 3: (8, 9, 10), 4: (5, 6, 5, 6), 5: (4, 4, 4, 4, 4), 6: (3,) * 6}[order]
+    rank = 1 if order == 2 else 2
+    X, y, X_test, y_test = planted(order, 600, 0.1, shape, rank)
+    model = TensorRing(rank + 1, shape=shape, **QUICK | {"warmup": 150, "draws": 100, "chains": 2})
+    model.fit(X, y)
+    assert metrics.rmse(y_test, model.predict(X_test)) < 1.25 * 4 * 0.1
+    lower, upper = model.predict_interval(X_test)
+    assert 0.82 < metrics.coverage(y_test, lower, upper) < 0.97
+    assert model.score(X_test, y_test) > 0.97
+
+
+@pytest.mark.parametrize("prior", ["paper", "hierarchical", NormalGamma()], ids=str)
+def test_automatic_rank_recovers_a_planted_ring(prior):
+    X, y, X_test, y_test = planted(5, 600, 0.1)
+    model = TensorRing(
+        "auto", prior=prior, shape=SHAPE, **QUICK | {"warmup": 200, "draws": 50}
+    ).fit(X, y)
+    assert metrics.rmse(y_test, model.predict(X_test)) < 1.6 * 4 * 0.1
+    assert min(model.rank_) >= 2
+
+
+def test_binary_data_are_ranked_and_calibrated():
+    X, y, X_test, y_test = planted(3, 700)
+    model = TensorRing(
+        2, likelihood="bernoulli", shape=SHAPE, **QUICK | {"warmup": 100, "draws": 100}
+    ).fit(X, y > 50)
+    probability = model.predict(X_test)
+    assert metrics.auc(y_test > 50, probability) > 0.9
+    np.testing.assert_array_equal(model.predict_proba(X_test)[:, 1], probability)
+    np.testing.assert_allclose(model.predict_proba(X_test).sum(axis=1), 1.0)
+    assert abs(probability.mean() - np.mean(y_test > 50)) < 0.05
+
+
+def test_scikit_learn_tools_work():
+    X, y, *_ = planted(1)
+    model = TensorRing(2, shape=SHAPE, **QUICK)
+    assert is_regressor(model)
+    assert cross_val_score(model, X, y, cv=3).shape == (3,)
+    search = GridSearchCV(model, {"rank": [1, 2], "prior": ["paper", Fixed(2.0)]}, cv=2)
+    search.fit(X, y)
+    assert search.best_params_["rank"] == 2
+    binary = clone(model).set_params(likelihood=Bernoulli())
+    assert is_classifier(binary)
+    assert is_classifier(clone(model).set_params(likelihood="bernoulli"))
+    scores = cross_val_score(binary, X, y > 50, cv=3, scoring="roc_auc")
+    assert scores.min() > 0.6
+    losses = cross_val_score(binary, X, y > 50, cv=2, scoring="neg_log_loss")
+    np.testing.assert_allclose(losses, cross_val_score(binary, X, y > 50, cv=2), rtol=1e-6)
+
+
+def test_one_seed_one_result_and_other_seeds_others(fitted):
+    X, y, X_test, _ = planted(1)
+    again = TensorRing(2, shape=SHAPE, **QUICK).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X_test), fitted.predict(X_test))
+    other = TensorRing(2, shape=SHAPE, **QUICK | {"random_state": 1}).fit(X, y)
+    assert not np.allclose(other.predict(X_test), fitted.predict(X_test))
+    by_generator = [
+        TensorRing(2, shape=SHAPE, **QUICK | {"random_state": np.random.default_rng(4)}).fit(X, y)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*(each.predict(X_test) for each in by_generator))
+
+
+def test_units_of_the_data_do_not_matter(fitted):
+    X, y, X_test, _ = planted(1)
+    scaled = TensorRing(2, shape=SHAPE, **QUICK).fit(X, 1e6 * y - 3e8)
+    mean, deviation = fitted.predict(X_test, return_std=True)
+    scaled_mean, scaled_deviation = scaled.predict(X_test, return_std=True)
+    np.testing.assert_allclose(scaled_mean, 1e6 * mean - 3e8, rtol=1e-5)
+    np.testing.assert_allclose(scaled_deviation, 1e6 * deviation, rtol=1e-4)
+
+
+def test_kept_draws_stay_within_the_memory_budget():
+    X, y, *_ = planted(1)
+    one_draw = sum(SHAPE) * 4 * 8
+    model = TensorRing(2, shape=SHAPE, **QUICK | {"max_memory": 14 * one_draw, "chains": 2}).fit(
+        X, y
+    )
+    kept = [draws.flat.nbytes for draws in model.posterior_.chains]
+    assert sum(kept) <= 14 * one_draw
+    assert model.posterior_.n_draws == 2 * (20 // 3)
+
+
+@pytest.mark.parametrize("policy", [Truncation(4, every=5), Adaption((1, 2, 3), every=5)], ids=str)
+def test_rank_policies_of_your_own(policy):
+    X, y, *_ = planted(1)
+    model = TensorRing(policy, shape=SHAPE, **QUICK).fit(X, y)
+    assert tuple(model.trace_[0].rank[0]) == policy.start(3)
+
+
+def test_save_and_load_give_the_same_model(fitted, fitted_binary, tmp_path):
+    from bayesring import load
+
+    *_, X, _ = planted(1)
+    for model in (fitted, fitted_binary):
+        model.save(tmp_path / "model.ring")
+        loaded = load(tmp_path / "model.ring")
+        for one, two in zip(model.predict_interval(X), loaded.predict_interval(X), strict=True):
+            np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(model.sample(X, 3), loaded.sample(X, 3))
+        np.testing.assert_array_equal(model.trace_[0].rank, loaded.trace_[0].rank)
+        assert loaded.rank_ == model.rank_
+        assert loaded.shape_ == model.shape_
+        assert (tmp_path / "model.ring").read_bytes() == saved_again(loaded, tmp_path)
+        X_train, y, *_ = planted(1)
+        y = y if model is fitted else y > 50
+        np.testing.assert_array_equal(loaded.fit(X_train, y).predict(X), model.predict(X))
+
+
+def saved_again(model, folder):
+    model.save(folder / "again.ring")
+    return (folder / "again.ring").read_bytes()
+
+
+def test_every_parameter_survives_saving(tmp_path):
+    from bayesring import load
+
+    X, y, *_ = planted(1)
+    prior = RingPrior(NormalGamma(k0=3.0), GammaProcess(2.5))
+    model = TensorRing(
+        Adaption(initial=(1, 2, 1), maximum=3),
+        prior=prior,
+        likelihood=Gaussian(2.0, 0.5, 7.0),
+        **QUICK | {"chains": 2},
+    ).fit(X, y, shape=SHAPE)
+    model.save(tmp_path / "model.ring")
+    loaded = load(tmp_path / "model.ring")
+    assert loaded.get_params() == model.get_params()
+
+
+def test_two_values_only_for_probabilities(fitted, fitted_binary):
+    X = np.zeros((1, 3), dtype=int)
+    assert fitted_binary.predict_proba(X).shape == (1, 2)
+    with pytest.raises(AttributeError, match="predict_proba is for binary data"):
+        fitted.predict_proba(X)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_interval", "sample", "predict_proba"])
+def test_predicting_before_fit(method):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(TensorRing(), method)(np.zeros((1, 3), dtype=int))
+
+
+def test_progress_bars_show_rank_noise_and_error(capsys, monkeypatch):
+    from bayesring import progress
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    X, y, *_ = planted(1)
+    TensorRing(2, shape=SHAPE, **QUICK | {"progress": True, "chains": 2}).fit(X, y)
+    shown = capsys.readouterr().err
+    for text in ("chain 1", "chain 2", "40/40", "rank 2x2x2", "noise", "rmse"):
+        assert text in shown
+
+
+def test_interrupting_stops_all_chains(monkeypatch):
+    from bayesring import estimator
+
+    class Interrupting:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            return False
+
+        def __call__(self, report):
+            if report.scan == 3:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimator, "chain_progress", lambda *arguments: Interrupting())
+    X, y, *_ = planted(1)
+    endless = QUICK | {"draws": 10**9, "chains": 3}
+    with pytest.raises(KeyboardInterrupt):
+        TensorRing(2, shape=SHAPE, **endless).fit(X, y)

@@ -1,0 +1,94 @@
+"""Model files: checked on reading, never half written."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from bayesring import TensorRing, load, storage
+
+X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
+
+
+@pytest.fixture
+def path(tmp_path):
+    ring = TensorRing(1, warmup=2, draws=3, chains=1, random_state=0, progress=False)
+    ring.fit(X, [1.0, 2.0, 3.0]).save(tmp_path / "model.ring")
+    return tmp_path / "model.ring"
+
+
+def rewrite(path, change):
+    """Apply `change` to the description inside a model file."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    description = json.loads(members[storage.DESCRIPTION])
+    change(description)
+    members[storage.DESCRIPTION] = json.dumps(description).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def test_no_pickle_inside(path):
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            assert name == storage.DESCRIPTION or name.endswith(".npy")
+            if name.endswith(".npy"):
+                with archive.open(name) as member:
+                    np.lib.format.read_array(member, allow_pickle=False)
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "text.ring").write_text("not a model")
+    with pytest.raises(ValueError, match="not a bayesring model, or is damaged"):
+        load(tmp_path / "text.ring")
+    np.savez(tmp_path / "arrays.npz", a=np.zeros(3))
+    with pytest.raises(ValueError, match="not a bayesring model"):
+        load(tmp_path / "arrays.npz")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "absent.ring")
+
+
+def test_a_flipped_byte_is_noticed(path):
+    content = bytearray(path.read_bytes())
+    place = content.find(b"NUMPY") + 200
+    content[place] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"):
+        load(path)
+
+
+def test_a_truncated_file_is_noticed(path):
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="damaged"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(version=99), "format version 99, but this release reads version 1"),
+        (lambda d: d.update(format="other"), "is not a bayesring model"),
+        (lambda d: d.update(shape=[3, 2, 9]), "draws of chain 0 do not fit the shape"),
+        (lambda d: d.pop("scale"), "not a complete bayesring model"),
+        (
+            lambda d: d["likelihood"].update({"class": "os.system"}),
+            "uses 'os.system', which this release does not know",
+        ),
+    ],
+)
+def test_wrong_descriptions_are_refused(path, change, message):
+    rewrite(path, change)
+    with pytest.raises(ValueError, match=message):
+        load(path)
+
+
+def test_a_failed_write_leaves_the_old_file(path):
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        storage.write(path, {}, {"bad": np.array([object()], dtype=object)})
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
