@@ -9,7 +9,7 @@ from bayesring import ring
 from bayesring.infer import rank as rank_module
 from bayesring.infer.base import StepInfo, make_problem
 from bayesring.infer.rank import Adaption, Truncation, add_factor
-from bayesring.infer.run import SETTLE, iterate
+from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.streams import Streams
 from bayesring.likelihoods import Gaussian
 from tests.models import CORE_PRIORS, draw_model, name_of
@@ -102,11 +102,10 @@ def test_kappa1_must_be_negative():
 
 def test_the_rank_rests_before_the_first_kept_draw(rng):
     _, data, prior = draw_model(rng, Gaussian(), CORE_PRIORS[0])
-    problem = make_problem(data, Gaussian(), prior)
     policy = Adaption(every=1, kappa1=-1e-12, maximum=50, threshold=0.0)
-    chain = iterate(Streams.of_chain(0, 0), problem, policy, warmup=20)
-    ranks = [state.rank for _, (_, state, _) in zip(range(30), chain, strict=False)]
-    rest = int((1 - SETTLE) * 20)
-    assert ranks[0] == (2, 2, 2)
-    assert ranks[rest - 1] != ranks[rest]
-    assert len(set(ranks[rest:])) == 1
+    schedule = Schedule(21, 9, 2**30)
+    _, [(draws, trace)] = run_chains(data, Gaussian(), prior, policy, schedule, 0, 1, 1)
+    assert tuple(trace.rank[0]) == (2, 2, 2)
+    assert tuple(trace.rank[schedule.explore - 1]) != tuple(trace.rank[schedule.explore])
+    assert len(set(map(tuple, trace.rank[schedule.explore :]))) == 1
+    assert tuple(draws.bonds) == tuple(trace.rank[-1])

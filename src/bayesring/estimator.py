@@ -25,9 +25,9 @@ from bayesring.checks import (
     check_within,
     unknown_name,
 )
-from bayesring.infer.base import make_problem
 from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, Truncation
-from bayesring.infer.run import Draws, Schedule, Trace, count_threads, run_chains
+from bayesring.infer.run import Draws, Schedule, Trace, run_chains
+from bayesring.infer.threads import count_threads
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
 from bayesring.posterior import Posterior
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
@@ -118,8 +118,10 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         policy.start(len(data.shape))
 
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
-            results = run_chains(
-                make_problem(standard, likelihood, prior),
+            likelihood, results = run_chains(
+                standard,
+                likelihood,
+                prior,
                 policy,
                 Schedule(warmup, draws, budget // chains),
                 seed,
@@ -201,6 +203,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
                 "random_state": self.seed_,
             },
             "likelihood": storage.to_plain(likelihood),
+            "fitted likelihood": storage.to_plain(posterior.likelihood),
             "prior": storage.to_plain(prior),
             "rank": storage.to_plain(policy),
             "shape": list(posterior.shape),
@@ -264,14 +267,13 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
     description, arrays = storage.read(path)
     classes = _storable_classes()
     try:
-        likelihood = storage.from_plain(description["likelihood"], classes)
         parameters: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in description["parameters"].items()
         }
         ring = TensorRing(
             storage.from_plain(description["rank"], classes),
-            likelihood=likelihood,
+            likelihood=storage.from_plain(description["likelihood"], classes),
             prior=storage.from_plain(description["prior"], classes),
             **parameters,
         )
@@ -279,7 +281,7 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         chains, traces = _read_chains(arrays, shape)
         ring.posterior_ = Posterior(
             shape,
-            likelihood,
+            storage.from_plain(description["fitted likelihood"], classes),
             description["location"],
             description["scale"],
             chains,

@@ -10,7 +10,8 @@ from bayesring.infer import gibbs
 from bayesring.infer.base import make_problem
 from bayesring.infer.rank import Adaption, FixedRank
 from bayesring.infer.run import Schedule, run_chains
-from bayesring.observations import Observations
+from bayesring.likelihoods import Gaussian
+from bayesring.observations import Observations, mode_views
 from bayesring.priors import RingPrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, name_of, random_coords
 
@@ -36,12 +37,20 @@ def assert_same(one, two):
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, rank):
     """Many small blocks, some of them parts of one large slice."""
-    problem = make_problem(
-        make_data(rng, likelihood), likelihood, RingPrior(core_prior), block_size=64
-    )
-    assert any(block.is_part for block in problem.views[0])
+    data, prior = make_data(rng, likelihood), RingPrior(core_prior)
+    assert any(block.is_part for block in mode_views(data, 64)[0])
     results = [
-        run_chains(problem, FixedRank(rank), Schedule(2, 2, 2**30), 5, 1, n_jobs)
+        run_chains(
+            data,
+            likelihood,
+            prior,
+            FixedRank(rank),
+            Schedule(2, 2, 2**30),
+            seed=5,
+            n_chains=1,
+            n_jobs=n_jobs,
+            block_size=64,
+        )[1]
         for n_jobs in (1, 2, 3)
     ]
     assert_same(results[0], results[1])
@@ -50,13 +59,26 @@ def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, rank):
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood):
-    problem = make_problem(
-        make_data(rng, likelihood), likelihood, RingPrior(CORE_PRIORS[-1]), block_size=100
-    )
-    policy = Adaption(every=2, kappa1=-1e-9)
+    """With held-out calibration of the noise too, where the likelihood has it."""
+    data, prior = make_data(rng, likelihood), RingPrior(CORE_PRIORS[-1])
+    if isinstance(likelihood, Gaussian):
+        likelihood = Gaussian()
     results = [
-        run_chains(problem, policy, Schedule(12, 3, 2**30), 5, 3, n_jobs) for n_jobs in (1, 2)
+        run_chains(
+            data,
+            likelihood,
+            prior,
+            Adaption(every=2, kappa1=-1e-9),
+            Schedule(30, 3, 2**30),
+            seed=5,
+            n_chains=3,
+            n_jobs=n_jobs,
+            block_size=100,
+        )
+        for n_jobs in (1, 2)
     ]
+    assert results[0][0] == results[1][0]
+    results = [each[1] for each in results]
     assert_same(*results)
     assert results[0][0][1].rank.max() > 2
     first, second = results[0][0][0].flat, results[0][1][0].flat

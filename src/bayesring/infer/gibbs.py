@@ -183,7 +183,7 @@ def draw_weights(
     drawn = np.empty(rank)
     precision = statistics.precision + np.diag(precisions)
     if not slices_kernel.draw_gaussian(precision, statistics.linear, noise, drawn):
-        raise BrokenChain(f"scan {scan}: the weights of bond {mode} could not be drawn")
+        raise BrokenChain(f"the weights of bond {mode} could not be drawn")
     return drawn
 
 
@@ -213,9 +213,7 @@ def _block_statistics(flat: FlatRing, likelihood: Likelihood, block: Block) -> F
 
 
 def check_finite(core: FloatArray, task: CoreTask) -> None:
-    """Stop with scan, mode and slice named when a draw failed."""
+    """Stop with mode and slice named when a draw failed."""
     broken = np.flatnonzero(~np.isfinite(core).all(axis=1))
     if broken.size:
-        raise BrokenChain(
-            f"scan {task.scan}: slice {broken[0]} of mode {task.mode} could not be drawn"
-        )
+        raise BrokenChain(f"slice {broken[0]} of mode {task.mode} could not be drawn")

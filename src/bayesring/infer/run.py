@@ -1,30 +1,36 @@
-"""Running chains: warm-up with rank adaption, kept draws within a memory budget, threads.
+"""Running chains: exploration, settling, kept draws within a memory budget.
 
-Chains run side by side first; threads that no chain needs share the blocks of the others. Who
-does what never changes a result.
+1. **Exploration**, the first part of the warm-up: the rank adapts, and, if the likelihood wants to
+   be calibrated, some training data are held out to bound the noise.
+2. **Settling**, the rest of the warm-up: all training data, rank and bounds fixed, the same bounds
+   in every chain.
+3. **Draws**, kept and thinned to the memory budget.
 """
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from bayesring import ring
-from bayesring.infer import gibbs
-from bayesring.infer.base import BlockMap, BrokenChain, Problem, StepInfo
+from bayesring.infer import gibbs, holdout
+from bayesring.infer.base import BlockMap, BrokenChain, Problem, StepInfo, make_problem
+from bayesring.infer.holdout import RunningMoments
 from bayesring.infer.rank import RankPolicy
 from bayesring.infer.streams import Streams
-from bayesring.observations import Block
+from bayesring.infer.threads import ChainThreads
+from bayesring.likelihoods.base import Likelihood
+from bayesring.observations import Observations
+from bayesring.priors.base import RingPrior
 from bayesring.types import FloatArray, IntArray, RingState
 
-SETTLE = 0.25
-"""Share of the warm-up, at its end, in which the rank no longer changes."""
+ADAPT, EXPLORE = 1 / 2, 3 / 4
+"""Shares of the warm-up after which the rank rests, and after which exploration ends."""
+CALIBRATE_EVERY = 10
+"""Scans between two calibrations of a likelihood, and before the first."""
 
 
 class Schedule(NamedTuple):
@@ -34,6 +40,16 @@ class Schedule(NamedTuple):
     draws: int
     max_bytes: int
     """Budget of the kept draws of one chain."""
+
+    @property
+    def adapt(self) -> int:
+        """Last scan after which the rank may change."""
+        return int(ADAPT * self.warmup)
+
+    @property
+    def explore(self) -> int:
+        """Last scan of exploration."""
+        return int(EXPLORE * self.warmup)
 
     def thinning(self, draw_bytes: int) -> int:
         """Scans per kept draw, so that the draws fit in the budget."""
@@ -71,147 +87,138 @@ class Report(NamedTuple):
     described: dict[str, float]
 
 
-def iterate(
-    streams: Streams,
-    problem: Problem,
-    policy: RankPolicy,
-    warmup: int,
-    map_blocks: BlockMap = map,
-) -> Iterator[tuple[int, RingState, StepInfo]]:
-    """Yield (scan, state, info) for ever, from scan 1; the caller decides how much to take."""
-    state = gibbs.init(streams, problem, policy.start(len(problem.shape)))
-    scan = 0
-    while True:
-        scan += 1
-        state, info = gibbs.step(streams, scan, state, problem, map_blocks)
-        yield scan, state, info
-        if scan <= (1 - SETTLE) * warmup:
-            state = policy.adapt(streams, scan, state, info, problem)
+@dataclass
+class Chain:
+    """A chain on its way: where it stands and what has been seen."""
+
+    number: int
+    streams: Streams
+    state: RingState
+    scale: float = 1.0
+    report: Callable[[Report], None] | None = None
+    scan: int = 0
+    rank: list[tuple[int, ...]] = field(default_factory=list)
+    log_likelihood: list[float] = field(default_factory=list)
+    described: dict[str, list[float]] = field(default_factory=dict)
+
+    def step(self, problem: Problem, map_blocks: BlockMap) -> StepInfo:
+        """Go on by one scan, write down what is seen, and report it."""
+        self.scan += 1
+        try:
+            self.state, info = gibbs.step(self.streams, self.scan, self.state, problem, map_blocks)
+        except (BrokenChain, np.linalg.LinAlgError) as error:
+            raise BrokenChain(
+                f"Sampling broke down in chain {self.number}, scan {self.scan}: {error}. Numbers "
+                "became too large or are not finite; try a smaller rank, or look for extreme "
+                "outliers among the values."
+            ) from None
+        numbers = problem.likelihood.describe(info.statistics, self.state.nuisance, self.scale)
+        self.rank.append(self.state.rank)
+        self.log_likelihood.append(info.log_likelihood)
+        for name, number in numbers.items():
+            self.described.setdefault(name, []).append(float(number))
+        if self.report is not None:
+            self.report(Report(self.number, self.scan, self.state.rank, numbers))
+        return info
+
+    @property
+    def flat(self) -> ring.FlatRing:
+        """The ring as it stands, weights folded in."""
+        return ring.flatten(ring.weighted(self.state.cores, self.state.weights))
+
+    @property
+    def trace(self) -> Trace:
+        """What was seen, as arrays."""
+        return Trace(
+            np.array(self.rank),
+            np.array(self.log_likelihood),
+            {name: np.array(numbers) for name, numbers in self.described.items()},
+        )
 
 
-def run_chain(
-    chain: int,
-    seed: int,
+def explore(
+    chain: Chain,
     problem: Problem,
     policy: RankPolicy,
     schedule: Schedule,
-    scale: float = 1.0,
+    held: Observations | None = None,
     map_blocks: BlockMap = map,
-    report: Callable[[Report], None] | None = None,
-    stop: threading.Event | None = None,
+) -> RunningMoments | None:
+    """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
+
+    Returns the moments of f at those, from the scans after the rank came to rest.
+    """
+    moments = None if held is None else RunningMoments.empty(len(held.values))
+    while chain.scan < schedule.explore:
+        info = chain.step(problem, map_blocks)
+        if held is not None and moments is not None:
+            moments = moments.add(holdout.entries_at(chain.flat, held))
+            if chain.scan % CALIBRATE_EVERY == 0:
+                likelihood = problem.likelihood.calibrate(
+                    held.values, moments.mean, moments.variance
+                )
+                problem = problem._replace(likelihood=likelihood)
+            if chain.scan == schedule.adapt:
+                moments = RunningMoments.empty(len(held.values))
+        if chain.scan <= schedule.adapt:
+            chain.state = policy.adapt(chain.streams, chain.scan, chain.state, info, problem)
+    return moments
+
+
+def collect(
+    chain: Chain, problem: Problem, schedule: Schedule, map_blocks: BlockMap = map
 ) -> tuple[Draws, Trace]:
-    """Run one chain to its end and collect its draws and trace."""
+    """Settle, then keep draws."""
+    while chain.scan < schedule.warmup:
+        chain.step(problem, map_blocks)
+    thinning = schedule.thinning(sum(core.nbytes for core in chain.state.cores))
     kept: list[ring.FlatRing] = []
     nuisance: list[FloatArray] = []
-    ranks: list[tuple[int, ...]] = []
-    log_likelihood: list[float] = []
-    described: dict[str, list[float]] = {}
-    states = iterate(Streams.of_chain(seed, chain), problem, policy, schedule.warmup, map_blocks)
-    try:
-        for scan, state, info in states:
-            numbers = problem.likelihood.describe(info.statistics, state.nuisance, scale)
-            ranks.append(state.rank)
-            log_likelihood.append(info.log_likelihood)
-            for name, number in numbers.items():
-                described.setdefault(name, []).append(float(number))
-            if scan > schedule.warmup:
-                draw_bytes = sum(core.nbytes for core in state.cores)
-                if (scan - schedule.warmup) % schedule.thinning(draw_bytes) == 0:
-                    kept.append(ring.flatten(ring.weighted(state.cores, state.weights)))
-                    nuisance.append(state.nuisance)
-            if report is not None:
-                report(Report(chain, scan, state.rank, numbers))
-            if scan == schedule.warmup + schedule.draws or (stop is not None and stop.is_set()):
-                break
-    except BrokenChain as error:
-        raise BrokenChain(
-            f"Sampling broke down in chain {chain}, {error}: numbers became too large or are not "
-            "finite. Try a smaller rank, or check the values for extreme outliers."
-        ) from None
-    if not kept:  # the budget is smaller than one draw, or the run was stopped: keep the last
-        kept.append(ring.flatten(ring.weighted(state.cores, state.weights)))
-        nuisance.append(state.nuisance)
-    draws = Draws(
-        np.stack([one.flat for one in kept]), kept[0].starts, kept[0].bonds, np.stack(nuisance)
-    )
-    trace = Trace(
-        np.array(ranks),
-        np.array(log_likelihood),
-        {name: np.array(numbers) for name, numbers in described.items()},
-    )
-    return draws, trace
+    for place in range(1, schedule.draws + 1):
+        chain.step(problem, map_blocks)
+        if place % thinning == 0 or (place == schedule.draws and not kept):
+            kept.append(chain.flat)
+            nuisance.append(chain.state.nuisance)
+    flat = np.stack([one.flat for one in kept])
+    return Draws(flat, kept[0].starts, kept[0].bonds, np.stack(nuisance)), chain.trace
 
 
 def run_chains(
-    problem: Problem,
+    data: Observations,
+    likelihood: Likelihood,
+    prior: RingPrior,
     policy: RankPolicy,
     schedule: Schedule,
     seed: int,
-    chains: int,
+    n_chains: int,
     n_jobs: int,
     scale: float = 1.0,
     report: Callable[[Report], None] | None = None,
-) -> list[tuple[Draws, Trace]]:
-    """Run several chains on `n_jobs` threads. BLAS is held to one thread, or its
-    sums would depend on how many it has.
-    """
-    stop = threading.Event()
-    n_drivers = min(chains, n_jobs)
-    with (
-        threadpool_limits(1),
-        ThreadPoolExecutor(n_jobs) as workers,
-        ThreadPoolExecutor(n_drivers) as drivers,
-    ):
-        shared = SharedWorkers(workers, n_jobs)
+    block_size: int | None = None,
+) -> tuple[Likelihood, list[tuple[Draws, Trace]]]:
+    """Run several chains on `n_jobs` threads; also return the likelihood that they ended with."""
+    explored, held = (data, None)
+    if likelihood.calibrates and schedule.explore > CALIBRATE_EVERY:
+        explored, held = holdout.hold_out(data, seed)
+    problem = make_problem(explored, likelihood, prior, block_size)
+    rank = policy.start(len(data.shape))
+    chains = []
+    for number in range(n_chains):
+        streams = Streams.of_chain(seed, number)
+        state = gibbs.init(streams, problem, rank)
+        chains.append(Chain(number, streams, state, scale, report))
 
-        def one_chain(chain: int) -> tuple[Draws, Trace]:
-            with shared:
-                return run_chain(
-                    chain, seed, problem, policy, schedule, scale, shared.map, report, stop
-                )
+    with ChainThreads(n_chains, n_jobs) as threads:
 
-        futures = [drivers.submit(one_chain, chain) for chain in range(chains)]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            for future in futures:
-                future.cancel()
-            raise
+        def explore_one(chain: Chain) -> RunningMoments | None:
+            return explore(chain, problem, policy, schedule, held, threads.map_blocks)
 
+        moments = [each for each in threads.map_chains(explore_one, chains) if each is not None]
+        if held is not None:
+            likelihood = likelihood.calibrate(held.values, *holdout.pooled(moments))
+            problem = make_problem(data, likelihood, prior, block_size)
 
-class SharedWorkers:
-    """Threads that chains share: used for blocks only while fewer chains run than threads."""
+        def collect_one(chain: Chain) -> tuple[Draws, Trace]:
+            return collect(chain, problem, schedule, threads.map_blocks)
 
-    def __init__(self, executor: Executor, n_jobs: int) -> None:
-        self._executor = executor
-        self._n_jobs = n_jobs
-        self._running = 0
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> SharedWorkers:
-        with self._lock:
-            self._running += 1
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._running -= 1
-
-    def map(self, function: Callable[[Block], Any], blocks: Iterable[Block]) -> Iterable[Any]:
-        """Work on blocks in threads, or here when every thread is busy with a chain."""
-        blocks = tuple(blocks)
-        if len(blocks) == 1 or self._running >= self._n_jobs:
-            return map(function, blocks)
-        return self._executor.map(function, blocks)
-
-
-def count_threads(n_jobs: int | None) -> int:
-    """Threads to use: all the cores this process may run on for None, -1 as in scikit-learn."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cores = available or 1
-    if n_jobs is None:
-        return cores
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be a positive number, -1 for all cores, or None; got 0.")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+        return likelihood, threads.map_chains(collect_one, chains)

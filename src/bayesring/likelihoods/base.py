@@ -23,6 +23,10 @@ class Likelihood(Protocol):
         """Whether the working response depends on the fitted entries, or is drawn."""
 
     @property
+    def calibrates(self) -> bool:
+        """Whether `calibrate` wants to see held-out observations in warm-up."""
+
+    @property
     def estimator_type(self) -> str:
         """What scikit-learn should take the estimator for: "regressor" or "classifier"."""
 
@@ -74,6 +78,12 @@ class Likelihood(Protocol):
         """Quantile (n,) of a new observation under the mixture over draws.
 
         `fitted` is (draws, n) and `nuisance` (draws, p).
+        """
+
+    def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Likelihood:
+        """The likelihood with its open bounds set by held-out observations.
+
+        `values` (n,) are the held-out values, `mean` and `variance` (n,) those of f there.
         """
 
     def describe(

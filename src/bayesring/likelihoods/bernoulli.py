@@ -17,6 +17,7 @@ class Bernoulli:
     """y_n ~ Bernoulli(sigmoid(f_n)); given omega_n ~ PG(1, f_n) it is Gaussian in f_n."""
 
     augments = True
+    calibrates = False
     estimator_type = "classifier"
 
     def check(self, values: FloatArray) -> None:
@@ -69,7 +70,8 @@ class Bernoulli:
 
     def simulate(self, rng: Generator, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
         """Toss the coins."""
-        return np.asarray(rng.random(fitted.shape) < expit(fitted), dtype=float)
+        tosses: FloatArray = np.asarray(rng.random(fitted.shape) < expit(fitted), dtype=float)
+        return tosses
 
     def mean(self, fitted: FloatArray) -> FloatArray:
         """sigmoid(f), the probability of a one."""
@@ -81,7 +83,12 @@ class Bernoulli:
 
     def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
         """0 or 1: the smallest value whose probability of not being exceeded reaches `level`."""
-        return (self.mean(fitted).mean(axis=0) > 1.0 - level).astype(float)
+        is_one = self.mean(fitted).mean(axis=0) > 1.0 - level
+        return np.asarray(is_one, dtype=float)
+
+    def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Bernoulli:
+        """Nothing to set."""
+        return self
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 
 import numpy as np
@@ -18,28 +18,40 @@ class Gaussian:
     """y_n ~ N(f_n, 1 / tau), tau ~ Ga(alpha0, beta0) cut off above `max_precision`.
 
     The estimator standardises the values first, so 1 / tau is the share of their variance that
-    is noise, and `max_precision` bounds the ratio of signal to noise that is believed in. The
-    bound keeps a ring with many parameters per observation from fitting the noise away.
+    is noise. A ring with many parameters per observation can fit the noise away: tau runs off,
+    and predictions and intervals get worse. The cut keeps it from doing so. By default it is
+    found in warm-up, where a tenth of the training data is held out: noise cannot be less than
+    the held-out squared error in excess of the posterior variance.
 
     Parameters
     ----------
     alpha0, beta0 : shape and rate of the precision; the paper uses 1 and 0.3
-    max_precision : upper end of the precision's support
+    max_precision : upper end of the precision's support; None to find it in warm-up,
+        ``math.inf`` for the paper's plain gamma prior
     """
 
     alpha0: float = 1.0
     beta0: float = 0.3
-    max_precision: float = inf
+    max_precision: float | None = None
 
     augments = False
     estimator_type = "regressor"
 
     def __post_init__(self) -> None:
-        if not (self.alpha0 > 0 and self.beta0 > 0 and self.max_precision > 0):
+        if not (self.alpha0 > 0 and self.beta0 > 0 and self._upper > 0):
             raise ValueError(
                 "alpha0, beta0 and max_precision of Gaussian must be positive, "
                 f"got {self.alpha0!r}, {self.beta0!r} and {self.max_precision!r}."
             )
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the cut is still to be found."""
+        return self.max_precision is None
+
+    @property
+    def _upper(self) -> float:
+        return inf if self.max_precision is None else self.max_precision
 
     def check(self, values: FloatArray) -> None:
         """Any finite number can occur."""
@@ -56,11 +68,11 @@ class Gaussian:
 
     def draw_nuisance(self, rng: Generator) -> FloatArray:
         """Draw tau from its prior."""
-        return np.array([draw_truncated_gamma(rng, self.alpha0, self.beta0, self.max_precision)])
+        return np.array([draw_truncated_gamma(rng, self.alpha0, self.beta0, self._upper)])
 
     def initial_nuisance(self) -> FloatArray:
         """Noise of half the values' variance."""
-        return np.array([min(2.0, self.max_precision)])
+        return np.array([min(2.0, self._upper)])
 
     def augment(
         self, rng: Generator | None, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
@@ -81,7 +93,7 @@ class Gaussian:
     def update_nuisance(self, rng: Generator, statistics: FloatArray) -> FloatArray:
         """Draw tau from its conditional."""
         shape, rate = self.conditional(statistics)
-        return np.array([draw_truncated_gamma(rng, shape, rate, self.max_precision)])
+        return np.array([draw_truncated_gamma(rng, shape, rate, self._upper)])
 
     def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
         """Log likelihood from the sum of squares."""
@@ -97,13 +109,9 @@ class Gaussian:
     def log_prior(self, nuisance: FloatArray) -> float:
         """Log density of tau, truncation included."""
         tau = float(nuisance[0])
-        if not 0 < tau <= self.max_precision:
+        if not 0 < tau <= self._upper:
             return -inf
-        mass = (
-            1.0
-            if self.max_precision == inf
-            else gammainc(self.alpha0, self.beta0 * self.max_precision)
-        )
+        mass = gammainc(self.alpha0, self.beta0 * self._upper)
         return float(
             self.alpha0 * log(self.beta0)
             - gammaln(self.alpha0)
@@ -128,6 +136,11 @@ class Gaussian:
         """Exact quantile of the mixture of normals."""
         columns = np.ascontiguousarray(fitted.T)
         return np.asarray(normal_mixture_quantiles(level, columns, np.sqrt(nuisance[:, 0])))
+
+    def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
+        """Cut tau off at one over the mean of (y - mean)^2 - variance, at least at one."""
+        excess = float(np.mean((values - mean) ** 2 - variance))
+        return replace(self, max_precision=1.0 / min(max(excess, 1e-12), 1.0))
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float

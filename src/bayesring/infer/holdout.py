@@ -1,0 +1,90 @@
+"""Observations held out of the training data while a chain explores.
+
+They tell the likelihood how well unseen values are predicted, so that it can bound its own noise
+before the first kept draw: see `Likelihood.calibrate`. Afterwards the chain goes on with all of
+the training data.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator, Philox, SeedSequence
+
+from bayesring import ring
+from bayesring.kernels import entries as entries_kernel
+from bayesring.observations import Observations
+from bayesring.ring import FlatRing
+from bayesring.types import FloatArray
+
+SHARE = 0.1
+FEWEST, MOST = 20, 10_000
+"""Observations held out; with fewer than the first number none are."""
+MEMORY = 40
+"""Scans over which the running moments average."""
+
+
+def hold_out(data: Observations, seed: int) -> tuple[Observations, Observations | None]:
+    """Part data into those to fit and those to hold out, or None if there are too few.
+
+    The choice depends on the seed and on the observations, not on the order they came in.
+    """
+    n = len(data.values)
+    n_held = min(int(SHARE * n), MOST)
+    if n_held < FEWEST:
+        return data, None
+    order = np.lexsort((data.values, *data.coords.T))
+    shuffled = order[Generator(Philox(SeedSequence([seed, n]))).permutation(n)]
+    held, rest = shuffled[:n_held], shuffled[n_held:]
+    return (
+        Observations(data.coords[rest], data.values[rest], data.shape),
+        Observations(data.coords[held], data.values[held], data.shape),
+    )
+
+
+class RunningMoments(NamedTuple):
+    """Mean and mean square of the entries at held-out cells over the last scans."""
+
+    n_scans: int
+    mean: FloatArray
+    square: FloatArray
+
+    @classmethod
+    def empty(cls, n: int) -> RunningMoments:
+        """Return moments before the first scan."""
+        return cls(0, np.zeros(n), np.zeros(n))
+
+    def add(self, fitted: FloatArray) -> RunningMoments:
+        """Moments with one more scan; old scans fade."""
+        share = max(1.0 / (self.n_scans + 1), 1.0 / MEMORY)
+        return RunningMoments(
+            self.n_scans + 1,
+            (1 - share) * self.mean + share * fitted,
+            (1 - share) * self.square + share * fitted**2,
+        )
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variance over the scans."""
+        return np.maximum(self.square - self.mean**2, 0.0)
+
+
+def pooled(moments: list[RunningMoments]) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the chains taken together: within chains and between them."""
+    means = np.stack([each.mean for each in moments])
+    within = np.mean([each.variance for each in moments], axis=0)
+    return means.mean(axis=0), within + means.var(axis=0)
+
+
+def entries_at(flat: FlatRing, data: Observations) -> FloatArray:
+    """F at the coordinates of some observations."""
+    others = ring.ring_order(0, len(data.shape))
+    return np.asarray(
+        entries_kernel.entries(
+            *flat,
+            0,
+            data.coords[:, 0],
+            np.ascontiguousarray(data.coords[:, others], dtype=np.int32),
+        )
+    )

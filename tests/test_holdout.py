@@ -1,0 +1,87 @@
+"""Held-out observations bound the noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesring import TensorRing
+from bayesring.infer.holdout import FEWEST, MEMORY, MOST, RunningMoments, hold_out, pooled
+from bayesring.likelihoods import Gaussian
+from bayesring.observations import Observations
+from tests.models import random_coords
+
+SHAPE = (12, 12, 12)
+
+
+def rows(data):
+    return sorted(map(tuple, np.column_stack([data.coords, data.values])))
+
+
+def make(rng, n):
+    return Observations(random_coords(rng, SHAPE, n), rng.standard_normal(n), SHAPE)
+
+
+def test_parts_are_disjoint_and_complete(rng):
+    data = make(rng, 500)
+    rest, held = hold_out(data, seed=3)
+    assert len(held.values) == 50
+    assert sorted(rows(rest) + rows(held)) == rows(data)
+
+
+def test_the_choice_ignores_the_order_of_arrival(rng):
+    data = make(rng, 500)
+    shuffle = rng.permutation(500)
+    other = Observations(data.coords[shuffle], data.values[shuffle], SHAPE)
+    assert rows(hold_out(data, 3)[1]) == rows(hold_out(other, 3)[1])
+    assert rows(hold_out(data, 3)[1]) != rows(hold_out(data, 4)[1])
+
+
+def test_few_and_many_observations(rng):
+    few = make(rng, 10 * FEWEST - 1)
+    assert hold_out(few, 0) == (few, None)
+    assert len(hold_out(make(rng, 11 * MOST), 0)[1].values) == MOST
+
+
+def test_running_moments_forget(rng):
+    moments = RunningMoments.empty(3)
+    for value in [*[100.0] * 50, *[1.0] * (20 * MEMORY)]:
+        moments = moments.add(np.full(3, value))
+    np.testing.assert_allclose(moments.mean, 1.0, rtol=1e-5)
+    np.testing.assert_allclose(moments.variance, 0.0, atol=1e-4)
+    moments = RunningMoments.empty(1)
+    for value in [2.0, 4.0]:
+        moments = moments.add(np.array([value]))
+    assert moments.mean[0] == 3.0
+    assert moments.variance[0] == 1.0
+
+
+def test_the_bound_is_the_excess_of_held_out_error():
+    values, mean = np.array([0.5, -0.5]), np.zeros(2)
+    bound = Gaussian().calibrate(values, mean, np.full(2, 0.05)).max_precision
+    np.testing.assert_allclose(bound, 1 / 0.2)
+    assert Gaussian().calibrate(10 * values, mean, np.zeros(2)).max_precision == 1.0
+    assert Gaussian().calibrate(values, mean, np.ones(2)).max_precision > 1e9
+
+
+def test_chains_are_pooled_with_the_variance_between_them():
+    chains = [RunningMoments(5, np.full(1, m), np.full(1, m**2 + 0.5)) for m in (1.0, 3.0)]
+    assert [float(each[0]) for each in pooled(chains)] == [2.0, 1.5]
+
+
+def test_a_ring_with_too_many_parameters_does_not_fit_the_noise_away(rng):
+    """1,800 parameters for 900 noisy values of rank one: free noise runs off, the guard holds."""
+    vectors = [rng.standard_normal(size) for size in SHAPE]
+    truth = np.einsum("i,j,k->ijk", *vectors)
+    coords = np.stack([index.ravel() for index in np.indices(SHAPE)], axis=1)
+    coords = coords[rng.permutation(len(coords))]
+    y = truth[tuple(coords.T)] + 1.0 * rng.standard_normal(len(coords))
+    settings = {"warmup": 240, "draws": 60, "chains": 1, "random_state": 1, "progress": False}
+    noise, errors = [], []
+    for likelihood in (Gaussian(max_precision=np.inf), Gaussian()):
+        ring = TensorRing(7, likelihood=likelihood, shape=SHAPE, **settings)
+        ring.fit(coords[:900], y[:900])
+        noise.append(np.mean(ring.trace_[0].described["noise"][-60:]))
+        errors.append(np.sqrt(np.mean((ring.predict(coords[900:]) - y[900:]) ** 2)))
+    assert noise[0] < 0.7
+    assert 0.8 < noise[1] < 1.25
+    assert errors[1] < errors[0]
