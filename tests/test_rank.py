@@ -106,6 +106,6 @@ def test_the_rank_rests_before_the_first_kept_draw(rng):
     schedule = Schedule(21, 9, 2**30)
     _, [(draws, trace)] = run_chains(data, Gaussian(), prior, policy, schedule, 0, 1, 1)
     assert tuple(trace.rank[0]) == (2, 2, 2)
-    assert tuple(trace.rank[schedule.explore - 1]) != tuple(trace.rank[schedule.explore])
-    assert len(set(map(tuple, trace.rank[schedule.explore :]))) == 1
+    assert tuple(trace.rank[schedule.adapt - 1]) != tuple(trace.rank[schedule.adapt])
+    assert len(set(map(tuple, trace.rank[schedule.adapt :]))) == 1
     assert tuple(draws.bonds) == tuple(trace.rank[-1])

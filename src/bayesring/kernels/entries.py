@@ -23,7 +23,7 @@ def entries(flat, starts, bonds, mode, own, others):
     for first in range(0, n, TILE):
         count = min(TILE, n - first)
         complements(flat, starts, bonds, mode, others, first, count, buffers, complement)
-        gather(flat, starts[mode], size, own, first, count, slices)
+        gather(flat, starts[mode], size, own, first, count, buffers[3], slices)
         out = fitted[first : first + count]
         out[:] = 0.0
         for e in range(size):

@@ -5,6 +5,8 @@ from numba import njit
 
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
 
+PANEL = 8
+
 
 @njit(**OPTIONS)
 def padded(size):
@@ -102,6 +104,48 @@ def accumulate(
 
 
 @njit(**OPTIONS)
+def cholesky(matrix, panel):
+    """Overwrite the lower triangle of `matrix` (K, K) by its Cholesky factor.
+
+    Right-looking, `PANEL` columns at a time: once a panel is factored, its share is taken off all
+    that lies to the right, row by row. Returns False when a pivot is not positive and finite.
+    `panel` (PANEL, K) is scratch.
+    """
+    size = matrix.shape[0]
+    for begin in range(0, size, PANEL):
+        end = min(begin + PANEL, size)
+        for k in range(begin, end):
+            upper = matrix[k]
+            pivot = upper[k]
+            for m in range(begin, k):
+                pivot -= upper[m] * upper[m]
+            if not (pivot > 0.0 and pivot < np.inf):
+                return False
+            upper[k] = np.sqrt(pivot)
+            scale = 1.0 / upper[k]
+            for j in range(k + 1, size):
+                row = matrix[j]
+                total = row[k]
+                for m in range(begin, k):
+                    total -= row[m] * upper[m]
+                row[k] = total * scale
+                panel[k - begin, j] = row[k]
+        if end == size:
+            break
+        p0, p1, p2, p3 = panel[0], panel[1], panel[2], panel[3]
+        p4, p5, p6, p7 = panel[4], panel[5], panel[6], panel[7]
+        for j in range(end, size):
+            row = matrix[j]
+            c0, c1, c2, c3 = row[begin], row[begin + 1], row[begin + 2], row[begin + 3]
+            c4, c5, c6, c7 = row[begin + 4], row[begin + 5], row[begin + 6], row[begin + 7]
+            for i in range(end, j + 1):
+                row[i] -= (c0 * p0[i] + c1 * p1[i] + c2 * p2[i] + c3 * p3[i]) + (
+                    c4 * p4[i] + c5 * p5[i] + c6 * p6[i] + c7 * p7[i]
+                )
+    return True
+
+
+@njit(**OPTIONS)
 def draw_gaussian(precision, linear, noise, out):
     """Draw from N(P^-1 h, P^-1): with P = L L', out = L^-T (L^-1 h + noise).
 
@@ -109,21 +153,10 @@ def draw_gaussian(precision, linear, noise, out):
     leaving `out` unusable, when P is not positive definite or anything is not finite.
     """
     size = linear.size
+    if not cholesky(precision, np.empty((PANEL, size))):
+        return False
     for j in range(size):
         lower = precision[j]
-        for i in range(j):
-            other = precision[i]
-            total = 0.0
-            for k in range(i):
-                total += lower[k] * other[k]
-            lower[i] = (lower[i] - total) / other[i]
-        total = 0.0
-        for k in range(j):
-            total += lower[k] * lower[k]
-        pivot = lower[j] - total
-        if not (pivot > 0.0 and pivot < np.inf):
-            return False
-        lower[j] = np.sqrt(pivot)
         total = 0.0
         for k in range(j):
             total += lower[k] * out[k]
@@ -149,15 +182,17 @@ def posterior_terms(
     The features of the slice are c = scale * t with scale[s * R_d + r] = lambda_r, so the
     statistics of t are scaled and the prior added.
     """
-    rank = weights.size
     size = linear.size
+    scale = np.empty(size)
+    for s in range(0, size, weights.size):
+        scale[s : s + weights.size] = weights
     for a in range(size):
-        scale = weights[a % rank]
         row, prior_row, statistics_row = out[a], prior_precision[a], precision[a]
+        own = scale[a]
         for b in range(a + 1):
-            row[b] = prior_row[b] + scale * weights[b % rank] * statistics_row[b]
+            row[b] = prior_row[b] + own * scale[b] * statistics_row[b]
         row[a] += prior_diagonal[a]
-        out_linear[a] = prior_linear[a] + scale * linear[a]
+        out_linear[a] = prior_linear[a] + own * linear[a]
 
 
 @njit(**OPTIONS)
@@ -166,19 +201,28 @@ def add_weight_terms(precision, linear, drawn, rank, weight_precision, weight_li
 
     With a_n[r] = sum_s G[s, r] T_n[r, s], the sums over the slice's observations follow from
     the statistics of t_n: sum w a_r a_q = sum over s, u of G[s, r] G[u, q] P[(s, r), (u, q)].
-    No second pass over the data is needed.
+    No second pass over the data is needed. P is read below its diagonal only; what lies above
+    is added as the transpose.
     """
     size = linear.size
+    below = np.zeros((rank, rank))
+    sums = np.empty(rank)
     for a in range(size):
         r = a % rank
-        weight_linear[r] += drawn[a] * linear[a]
         row = precision[a]
-        for b in range(a + 1):
-            q = b % rank
-            value = drawn[a] * drawn[b] * row[b]
-            weight_precision[r, q] += value
-            if a != b:
-                weight_precision[q, r] += value
+        sums[:] = 0.0
+        for u in range(0, a - r, rank):
+            for q in range(rank):
+                sums[q] += drawn[u + q] * row[u + q]
+        for q in range(r):
+            sums[q] += drawn[a - r + q] * row[a - r + q]
+        sums[r] += 0.5 * drawn[a] * row[a]
+        for q in range(rank):
+            below[r, q] += drawn[a] * sums[q]
+        weight_linear[r] += drawn[a] * linear[a]
+    for r in range(rank):
+        for q in range(rank):
+            weight_precision[r, q] += below[r, q] + below[q, r]
 
 
 @njit(**OPTIONS)

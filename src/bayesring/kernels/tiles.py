@@ -1,61 +1,63 @@
 """Tiles of observations: gathering slices and multiplying them round the ring.
 
-A tile holds up to `TILE` observations. Its matrices are stored entry by entry, ``[entry, t]``
-with t the observation, so that every inner loop runs over observations and vectorises whatever
-the rank is. Nothing larger than a tile is ever stored.
+A tile holds up to `TILE` observations, worked on `LANES` at a time. Its matrices are stored entry
+by entry, ``[entry, t]`` with t the observation, so that every inner loop runs over observations
+and vectorises whatever the rank is. Nothing larger than a tile is ever stored. Columns beyond
+the last observation hold numbers that nobody reads.
 """
 
 import numpy as np
 from numba import njit
 
-TILE = 128
+from bayesring.kernels.lanes import LANES, dot_lanes
+
+TILE = 128  # a multiple of LANES
 OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
 
 @njit(**OPTIONS)
-def gather(flat, start, size, index, first, count, out):
-    """out[e, t] = entry e of the slice that observation ``first + t`` uses."""
+def gather(flat, start, size, index, first, count, bases, out):
+    """out[e, t] = entry e of the slice that observation ``first + t`` uses, t < count."""
     for t in range(count):
-        base = start + index[first + t] * size
-        for e in range(size):
-            out[e, t] = flat[base + e]
+        bases[t] = start + index[first + t] * size
+    for e in range(size):
+        for t in range(count):
+            out[e, t] = flat[bases[t] + e]
 
 
 @njit(**OPTIONS)
-def multiply(left, right, rows, inner, columns, count, transposed, out):
-    """Product of two tiles of matrices, (rows, inner) by (inner, columns).
+def multiply(left, right, rows, inner, columns, transposed, out, at):
+    """Products of lanes of matrices, (rows, inner) by (inner, columns).
 
-    Equivalent to ``out[t] = left[t] @ right[t]``, or its transpose when `transposed`.
+    Equivalent to ``out[:, at + t] = vec(left[t] @ right[t])``, or of the transposed product.
     """
+    width = out.shape[1]
     for r in range(rows):
         for s in range(columns):
-            target = out[s * rows + r] if transposed else out[r * columns + s]
-            a = left[r * inner]
-            b = right[s]
-            for t in range(count):
-                target[t] = a[t] * b[t]
-            q = 1
-            while q + 2 <= inner:
-                a0 = left[r * inner + q]
-                b0 = right[q * columns + s]
-                a1 = left[r * inner + q + 1]
-                b1 = right[(q + 1) * columns + s]
-                for t in range(count):
-                    target[t] += a0[t] * b0[t] + a1[t] * b1[t]
-                q += 2
-            if q < inner:
-                a0 = left[r * inner + q]
-                b0 = right[q * columns + s]
-                for t in range(count):
-                    target[t] += a0[t] * b0[t]
+            place = s * rows + r if transposed else r * columns + s
+            dot_lanes(
+                left,
+                r * inner * LANES,
+                right,
+                s * LANES,
+                columns * LANES,
+                inner,
+                out,
+                place * width + at,
+            )
 
 
 @njit(**OPTIONS)
 def workspace(bonds):
-    """Three buffers for `complements`, each wide enough for any pair of bonds."""
+    """Buffers for `complements`: three of lanes of matrices, one of places in the flat cores."""
     largest = bonds.max()
     size = largest * largest
-    return np.empty((size, TILE)), np.empty((size, TILE)), np.empty((size, TILE))
+    return (
+        np.zeros((size, LANES)),
+        np.zeros((size, LANES)),
+        np.zeros((size, LANES)),
+        np.empty(TILE, np.int64),
+    )
 
 
 @njit(**OPTIONS)
@@ -68,24 +70,26 @@ def complements(flat, starts, bonds, mode, others, first, count, buffers, out):
     tr(G^(d)[i] Lambda^(d) T_n) = sum over (s, r) of G[s, r] lambda[r] T_n[r, s].
     """
     order = bonds.size
-    left, right, product = buffers
+    left, right, product, bases = buffers
     rows = bonds[mode]
-    core = (mode + 1) % order
-    inner = bonds[core]
-    gather(flat, starts[core], rows * inner, others[:, 0], first, count, left)
-    if order == 2:
-        for r in range(rows):
-            for s in range(inner):
-                for t in range(count):
-                    out[s * rows + r, t] = left[r * inner + s, t]
-        return
-    for step in range(1, order - 1):
-        core = (mode + 1 + step) % order
-        columns = bonds[core]
-        gather(flat, starts[core], inner * columns, others[:, step], first, count, right)
-        if step == order - 2:
-            multiply(left, right, rows, inner, columns, count, True, out)
-        else:
-            multiply(left, right, rows, inner, columns, count, False, product)
-            left, product = product, left
-        inner = columns
+    following = (mode + 1) % order
+    for at in range(0, count, LANES):
+        lanes = min(LANES, count - at)
+        inner = bonds[following]
+        gather(flat, starts[following], rows * inner, others[:, 0], first + at, lanes, bases, left)
+        if order == 2:
+            for r in range(rows):
+                for s in range(inner):
+                    for t in range(lanes):
+                        out[s * rows + r, at + t] = left[r * inner + s, t]
+        for step in range(1, order - 1):
+            core = (mode + 1 + step) % order
+            columns = bonds[core]
+            size = inner * columns
+            gather(flat, starts[core], size, others[:, step], first + at, lanes, bases, right)
+            if step == order - 2:
+                multiply(left, right, rows, inner, columns, True, out, at)
+            else:
+                multiply(left, right, rows, inner, columns, False, product, 0)
+                left, product = product, left
+            inner = columns
