@@ -6,7 +6,7 @@ chains. Cores are never averaged: they are defined only up to an invertible matr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
@@ -24,6 +24,8 @@ from bayesring.types import FloatArray, IntArray
 
 CHUNK_BYTES = 2**26
 """Draws times cells are worked on in pieces of this size."""
+COLUMNS = 1024
+"""Cells whose quantiles one thread works out at a time."""
 DENSE_CELLS = 2**20
 """Cells of a whole tensor that are worked on at a time."""
 
@@ -103,11 +105,22 @@ class Posterior:
         nuisance = self.nuisance
         for rows, fitted in self._chunks(coords):
             if noise:
-                for end, tail in zip(ends, tails, strict=True):
-                    end[rows] = self.likelihood.quantile(tail, fitted, nuisance)
+                self._fill_quantiles(ends[:, rows], tails, fitted, nuisance)
             else:
                 ends[:, rows] = np.quantile(self.likelihood.mean(fitted), tails, axis=0)
         return self._restore(ends[0]), self._restore(ends[1])
+
+    def _fill_quantiles(
+        self, ends: FloatArray, levels: Sequence[float], fitted: FloatArray, nuisance: FloatArray
+    ) -> None:
+        """Quantiles of new observations, some columns at a time in threads."""
+
+        def fill(start: int) -> None:
+            columns = slice(start, start + COLUMNS)
+            for end, level in zip(ends, levels, strict=True):
+                end[columns] = self.likelihood.quantile(level, fitted[:, columns], nuisance)
+
+        self._map(fill, range(0, fitted.shape[1], COLUMNS))
 
     def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
         """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.

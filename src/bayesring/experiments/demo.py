@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,13 +40,16 @@ class DemoPictures(NamedTuple):
     deviation: FloatArray
 
 
-def run_demo(seed: int = 0, progress: bool = True) -> tuple[DemoResult, DemoPictures, TensorRing]:
-    """Fit the scene with automatic rank; the test cells are read once, to score."""
+def run_demo(seed: int = 0, **settings: Any) -> tuple[DemoResult, DemoPictures, TensorRing]:
+    """Fit the scene with automatic rank; the test cells are read once, to score.
+
+    `settings` go to `TensorRing`; the demo itself uses its defaults.
+    """
     begin = time.perf_counter()
     scene = load_indian_pines()
     split = random_split(scene.shape, SHARE, seed)
     known = tuple(split.train.T)
-    ring = TensorRing(shape=scene.shape, random_state=seed, progress=progress)
+    ring = TensorRing(shape=scene.shape, random_state=seed, **settings)
     ring.fit(split.train, scene[known])
 
     completed, deviation = ring.predict_tensor(return_std=True)

@@ -21,51 +21,51 @@ def _cdf_and_density(x, centres, roots):
 
 
 @njit(**OPTIONS)
-def normal_mixture_quantiles(level, centres, roots):
+def normal_mixture_quantiles(level, normal_quantile, centres, roots):
     """Quantile of each row's mixture: mean_s Phi((x_n - centres[n, s]) roots[s]) = level.
 
-    Newton's method inside a bracket, with bisection where a step would leave it.
+    Newton's method from the quantile of the normal with the mixture's mean and variance. Every
+    value tried narrows a bracket; a step that would leave it is replaced by bisection.
 
     Parameters
     ----------
-    level : between 0 and 1
+    level : between 0 and 1; normal_quantile : that of the standard normal
     centres : (n, draws); roots : (draws,), square roots of the precisions
     """
     n, draws = centres.shape
+    noise = 0.0
+    for s in range(draws):
+        noise += 1.0 / (roots[s] * roots[s] * draws)
     quantiles = np.empty(n)
     for i in range(n):
         row = centres[i]
-        mean = square = noise = 0.0
+        mean = square = 0.0
         for s in range(draws):
             mean += row[s]
-            noise += 1.0 / (roots[s] * roots[s])
         mean /= draws
         for s in range(draws):
             square += (row[s] - mean) ** 2
-        spread = math.sqrt(square / draws + noise / draws)
-        low, high = mean - spread, mean + spread
-        width = spread
-        while _cdf_and_density(low, row, roots)[0] > level:
-            width *= 2.0
-            low -= width
-        width = spread
-        while _cdf_and_density(high, row, roots)[0] < level:
-            width *= 2.0
-            high += width
-        x = 0.5 * (low + high)
-        for _ in range(100):
+        spread = math.sqrt(square / draws + noise)
+        low, high = -math.inf, math.inf
+        x = mean + normal_quantile * spread
+        for _ in range(200):
             value, density = _cdf_and_density(x, row, roots)
             if value < level:
                 low = x
             else:
                 high = x
-            step = (value - level) / density if density > 0.0 else math.inf
-            following = x - step
-            if not (low < following < high):
-                following = 0.5 * (low + high)
-            if abs(following - x) <= 1e-12 * spread:
-                x = following
-                break
+            step = (level - value) / density if density > 0.0 else math.inf
+            following = x + min(max(step, -4.0 * spread), 4.0 * spread)
+            if not low < following < high:
+                if low == -math.inf:
+                    following = x - spread
+                elif high == math.inf:
+                    following = x + spread
+                else:
+                    following = 0.5 * (low + high)
+            moved = abs(following - x)
             x = following
+            if moved <= 1e-10 * spread:
+                break
         quantiles[i] = x
     return quantiles

@@ -7,7 +7,7 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammainc, gammaln
+from scipy.special import gammainc, gammaln, ndtri
 
 from bayesring.kernels.mixtures import normal_mixture_quantiles
 from bayesring.types import FloatArray, WorkingResponse
@@ -135,7 +135,8 @@ class Gaussian:
     def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
         """Exact quantile of the mixture of normals."""
         columns = np.ascontiguousarray(fitted.T)
-        return np.asarray(normal_mixture_quantiles(level, columns, np.sqrt(nuisance[:, 0])))
+        roots = np.sqrt(nuisance[:, 0])
+        return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))
 
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
         """Cut tau off at one over the mean of (y - mean)^2 - variance, at least at one."""
