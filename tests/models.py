@@ -6,6 +6,7 @@ import numpy as np
 
 from bayesring import likelihoods, priors
 from bayesring.infer.joint import draw_prior, simulate
+from bayesring.infer.updates import UPDATES
 from bayesring.priors import GammaProcess, RingPrior
 
 # Settings with light tails, so that moments exist and chains mix; a class that is not named here
@@ -29,8 +30,20 @@ LIKELIHOODS = found_in(likelihoods, {"Likelihood"})
 CORE_PRIORS = found_in(priors, {"CorePrior", "RingPrior", "GammaProcess"})
 
 
+SAMPLERS = [
+    (likelihood, core_prior, update)
+    for likelihood in LIKELIHOODS
+    for core_prior in CORE_PRIORS
+    for update in UPDATES
+    if core_prior.diagonal or not UPDATES[update].diagonal_only
+]
+"""Every likelihood x core prior x update that exists."""
+
+
 def name_of(value) -> str:
-    return type(value).__name__
+    if callable(value):
+        return value.__name__
+    return str(value) if isinstance(value, (str, tuple)) else type(value).__name__
 
 
 def random_coords(rng, shape, n):

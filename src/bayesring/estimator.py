@@ -28,6 +28,7 @@ from bayesring.checks import (
 from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, Truncation
 from bayesring.infer.run import Draws, Schedule, Trace, run_chains
 from bayesring.infer.threads import count_threads
+from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
 from bayesring.posterior import Posterior
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
@@ -40,7 +41,6 @@ LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
 }
 PRIORS: dict[str, Callable[[], CorePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
 INFERENCES = ("gibbs",)
-UPDATES = ("slice",)
 
 
 class TensorRing(BaseEstimator):  # type: ignore[misc]
@@ -53,7 +53,8 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
     likelihood : "gaussian", "bernoulli", or an object of `bayesring.likelihoods`
     inference : "gibbs"
     prior : "hierarchical", "paper", or an object of `bayesring.priors`
-    update : "slice", joint draws of whole slices
+    update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
+        time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
     warmup, draws : scans thrown away, scans kept, per chain
     chains : independent chains; their draws are pooled
@@ -129,6 +130,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
                 n_jobs,
                 scale,
                 report,
+                UPDATES[self.update],
             )
         self.posterior_ = Posterior(
             data.shape, likelihood, location, scale, tuple(kept for kept, _ in results), n_jobs
@@ -223,7 +225,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         if self.inference not in INFERENCES:
             raise unknown_name("inference", self.inference, INFERENCES, "nothing else yet")
         if self.update not in UPDATES:
-            raise unknown_name("update", self.update, UPDATES, "nothing else yet")
+            raise unknown_name("update", self.update, UPDATES, "nothing else")
         likelihood = _named(
             "likelihood", self.likelihood, LIKELIHOODS, Likelihood, "bayesring.likelihoods"
         )
@@ -231,6 +233,12 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             prior = self.prior
         else:
             prior = RingPrior(_named("prior", self.prior, PRIORS, CorePrior, "bayesring.priors"))
+        if UPDATES[self.update].diagonal_only and not prior.cores.diagonal:
+            raise ValueError(
+                f"update={self.update!r} needs a prior whose entries are independent, but "
+                f"{type(prior.cores).__name__} correlates them; use prior='paper', "
+                "bayesring.priors.NormalGamma() or update='slice'."
+            )
         return likelihood, prior, _policy(self.rank)
 
     def _posterior(self) -> Posterior:

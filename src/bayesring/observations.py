@@ -54,7 +54,9 @@ class Block(NamedTuple):
         return np.repeat(indices, np.diff(self.bounds))
 
 
-def mode_views(data: Observations, block_size: int | None = None) -> tuple[tuple[Block, ...], ...]:
+def mode_views(
+    data: Observations, block_size: int | None = None, cut_slices: bool = True
+) -> tuple[tuple[Block, ...], ...]:
     """The blocks of every mode.
 
     Observations are first put into an order that their arrival cannot influence (coordinates,
@@ -64,6 +66,7 @@ def mode_views(data: Observations, block_size: int | None = None) -> tuple[tuple
     ----------
     block_size : observations per block that the cuts aim at; by default `BLOCK_SIZE`, or more
         when that would give over `MAX_BLOCKS` blocks
+    cut_slices : whether a slice larger than a block may be cut into parts
     """
     n = len(data.values)
     size = block_size or max(BLOCK_SIZE, -(-n // MAX_BLOCKS))
@@ -71,11 +74,19 @@ def mode_views(data: Observations, block_size: int | None = None) -> tuple[tuple
     arrival = np.lexsort(keys)
     coords = np.asarray(data.coords, dtype=np.int32)[arrival]
     values = np.asarray(data.values, dtype=np.float64)[arrival]
-    return tuple(_blocks(coords, values, data.shape, mode, size) for mode in range(len(data.shape)))
+    return tuple(
+        _blocks(coords, values, data.shape, mode, size, cut_slices)
+        for mode in range(len(data.shape))
+    )
 
 
 def _blocks(
-    coords: IntArray, values: FloatArray, shape: tuple[int, ...], mode: int, size: int
+    coords: IntArray,
+    values: FloatArray,
+    shape: tuple[int, ...],
+    mode: int,
+    size: int,
+    cut_slices: bool,
 ) -> tuple[Block, ...]:
     order = np.argsort(coords[:, mode], kind="stable")
     others = np.ascontiguousarray(coords[order][:, ring_order(mode, len(shape))])
@@ -83,7 +94,7 @@ def _blocks(
     counts = np.bincount(coords[:, mode], minlength=shape[mode])
     starts = np.concatenate([[0], np.cumsum(counts)])
     blocks: list[Block] = []
-    for first, last, begin, end in _cuts(starts, size):
+    for first, last, begin, end in _cuts(starts, size, cut_slices):
         is_part = end - begin < starts[last] - starts[first]
         bounds = np.clip(starts[first : last + 1], begin, end) - begin
         blocks.append(
@@ -92,7 +103,7 @@ def _blocks(
     return tuple(blocks)
 
 
-def _cuts(starts: IntArray, size: int) -> list[tuple[int, int, int, int]]:
+def _cuts(starts: IntArray, size: int, cut_slices: bool) -> list[tuple[int, int, int, int]]:
     """Cut slices into (first slice, slice after the last, first observation, end) per block.
 
     A run of slices is closed when it reaches `size` observations; a slice of more than one and a
@@ -104,7 +115,7 @@ def _cuts(starts: IntArray, size: int) -> list[tuple[int, int, int, int]]:
     n_slices = len(starts) - 1
     for i in range(n_slices):
         begin, end = int(starts[i]), int(starts[i + 1])
-        if end - begin > 1.5 * size:
+        if cut_slices and end - begin > 1.5 * size:
             if first < i:
                 cuts.append((first, i, int(starts[first]), begin))
             edges = np.linspace(begin, end, round((end - begin) / size) + 1).astype(int)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesring.infer import gibbs, rank
+from bayesring.infer import gibbs, rank, updates
 from bayesring.likelihoods import Gaussian
 from bayesring.priors import GammaProcess
 
@@ -24,13 +24,24 @@ def gain_product_ends_early(monkeypatch):
 
 def omega_from_the_wrong_f(monkeypatch):
     """Polya-Gamma variables drawn at the entry of the neighbouring observation."""
-    draw = gibbs.working_response
+    draw = updates.working_response
 
     def working_response(task, block):
         right = draw(task, block)
         return right._replace(weight=np.roll(right.weight, 1))
 
-    monkeypatch.setattr(gibbs, "working_response", working_response)
+    monkeypatch.setattr(updates, "working_response", working_response)
+
+
+def shifts_of_the_neighbour(monkeypatch):
+    """Working shifts s_n taken from the neighbouring observation: the wrong values are fitted."""
+    draw = updates.working_response
+
+    def working_response(task, block):
+        right = draw(task, block)
+        return right._replace(shift=np.roll(right.shift, 1))
+
+    monkeypatch.setattr(updates, "working_response", working_response)
 
 
 def noise_rate_without_its_prior(monkeypatch):
@@ -48,8 +59,9 @@ def empty_slices_round_zero(monkeypatch):
     """Slices without observations drawn round zero instead of round the mean slice."""
     right = gibbs.draw_core
 
-    def draw_core(task, shape, blocks, map_blocks):
-        core, statistics = right(task, shape, blocks, map_blocks)
+    def draw_core(task, blocks, update, map_blocks=map):
+        core, statistics = right(task, blocks, update, map_blocks)
+        shape = core.shape
         precision, diagonal, linear = task.slice_prior
         mean = np.linalg.solve(precision + np.diag(diagonal[0]), linear[0])
         counts = np.bincount(np.concatenate([block.own for block in blocks]), minlength=shape[0])
@@ -64,9 +76,9 @@ def transposed_complement(monkeypatch):
     """Entry (r, s) of the slice paired with entry (r, s) of the complement, not (s, r)."""
     right = gibbs.draw_core
 
-    def draw_core(task, shape, blocks, map_blocks):
-        core, statistics = right(task, shape, blocks, map_blocks)
-        if shape[1] == shape[2]:
+    def draw_core(task, blocks, update, map_blocks=map):
+        core, statistics = right(task, blocks, update, map_blocks)
+        if core.shape[1] == core.shape[2]:
             core = np.ascontiguousarray(np.swapaxes(core, 1, 2))
         return core, statistics
 

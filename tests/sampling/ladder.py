@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import chisquare
 
 from bayesring import ring
 from bayesring.infer import gibbs
@@ -66,19 +67,20 @@ def statistics(state, data) -> dict[str, float]:
     return found
 
 
-def geweke(likelihood, prior, seed: int, n: int) -> Geweke:
+def geweke(likelihood, prior, update, seed: int, n: int, rank=RANK) -> Geweke:
     """Geweke (2004): draws of (theta, y) from the prior, and by scan-then-data, must agree."""
     rng, streams = np.random.default_rng(seed), Streams.of_chain(seed, 0)
 
     def from_prior():
-        state = draw_prior(rng, SHAPE, RANK, likelihood, prior)
+        state = draw_prior(rng, SHAPE, rank, likelihood, prior)
         return state, simulate(rng, state, COORDS, SHAPE, likelihood)
 
     direct = [list(statistics(*from_prior()).values()) for _ in range(n)]
     state, data = from_prior()
     chain = []
     for scan in range(1, n + 1):
-        state, _ = gibbs.step(streams, scan, state, make_problem(data, likelihood, prior))
+        problem = make_problem(data, likelihood, prior, update)
+        state, _ = gibbs.step(streams, scan, state, problem)
         data = simulate(rng, state, COORDS, SHAPE, likelihood)
         found = statistics(state, data)
         chain.append(list(found.values()))
@@ -92,3 +94,49 @@ def batch_error(draws, n_batches: int = 50) -> np.ndarray:
     size = len(draws) // n_batches
     means = draws[: size * n_batches].reshape(n_batches, size, -1).mean(axis=1)
     return means.std(axis=0, ddof=1) / np.sqrt(n_batches)
+
+
+def calibration(
+    likelihood, prior, update, seed: int, n_simulations=200, n_draws=63, thin=6, warmup=150
+) -> dict[str, float]:
+    """Talts et al. (2018): the truth's rank among posterior draws is uniform.
+
+    Returns the p-value of a chi-squared test with eight bins for each gauge-free quantity.
+    """
+    rng = np.random.default_rng(seed)
+    ranks = []
+    for simulation in range(n_simulations):
+        truth = draw_prior(rng, SHAPE, RANK, likelihood, prior)
+        coords = np.stack([rng.integers(0, size, 20) for size in SHAPE], axis=1)
+        coords[:, 1] %= 3  # slice 3 of mode 1 stays without observations
+        data = simulate(rng, truth, coords, SHAPE, likelihood)
+        problem = make_problem(data, likelihood, prior, update)
+        streams = Streams.of_chain(seed, simulation)
+        state = draw_prior(rng, SHAPE, RANK, likelihood, prior)
+        true_numbers = gauge_free(truth, data, likelihood)
+        below = np.zeros(len(true_numbers), dtype=int)
+        for scan in range(1, warmup + thin * n_draws + 1):
+            state, _ = gibbs.step(streams, scan, state, problem)
+            if scan > warmup and (scan - warmup) % thin == 0:
+                numbers = gauge_free(state, data, likelihood)
+                below += [numbers[name] < true_numbers[name] for name in numbers]
+        ranks.append(below)
+    p_values = {}
+    for name, column in zip(true_numbers, np.transpose(ranks), strict=True):
+        counts = np.bincount(column * 8 // (n_draws + 1), minlength=8)
+        p_values[name] = float(chisquare(counts).pvalue)
+    return p_values
+
+
+def gauge_free(state, data, likelihood) -> dict[str, float]:
+    """Quantities that the posterior determines: entries, noise, log likelihood."""
+    cores = ring.weighted(state.cores, state.weights)
+    tensor = ring.dense(cores)
+    fitted = ring.entries(cores, data.coords)
+    numbers = {
+        "an entry": tensor[0, 0, 0],
+        "an entry of the empty slice": tensor[1, 3, 1],
+        "mean square of entries": np.mean(tensor[:, :3] ** 2),
+        "log likelihood": likelihood.log_prob(fitted, data.values, state.nuisance).sum(),
+    }
+    return numbers | {f"nuisance {p}": number for p, number in enumerate(state.nuisance)}

@@ -16,9 +16,11 @@ from bayesring.infer import gibbs
 from bayesring.infer.base import make_problem
 from bayesring.infer.joint import log_joint
 from bayesring.infer.streams import Streams
+from bayesring.infer.updates import CoreTask
 from bayesring.likelihoods import Gaussian
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart
 from bayesring.priors.normal_wishart import log_normal_wishart
+from bayesring.types import WorkingResponse
 from tests.models import CORE_PRIORS, LIKELIHOODS, draw_model, name_of
 
 SHAPES = [((4, 3), (3, 2)), ((3, 4, 2), (2, 3, 1)), ((2, 3, 2, 2), (2, 1, 3, 2))]
@@ -78,26 +80,27 @@ def test_slices_and_weights(rng, core_prior, shape, rank, block_size):
         def augment(self, rng, fitted, values, nuisance):
             """Values are row numbers: look up the chosen weight and shift."""
             rows = values.astype(int)
-            return gibbs.WorkingResponse(weight[rows], shift[rows])
+            return WorkingResponse(weight[rows], shift[rows])
 
     numbered = data._replace(values=np.arange(len(data.values), dtype=float))
-    problem = make_problem(numbered, Working(), prior, block_size)
+    problem = make_problem(numbered, Working(), prior, block_size=block_size)
     folded = ring.flatten(ring.weighted(state.cores, state.weights))
     for mode, core in enumerate(state.cores):
         size = core[0].size
 
         def draw(noise, mode=mode, core=core):
-            task = gibbs.CoreTask(
+            task = CoreTask(
                 mode,
                 folded,
                 state.weights[mode],
+                core,
                 prior.cores.slice_prior(core.shape, state.hyper[mode]),
                 problem.likelihood,
                 state.nuisance,
                 given_noise(noise),
                 0,
             )
-            return gibbs.draw_core(task, core.shape, problem.views[mode], map)
+            return gibbs.draw_core(task, problem.views[mode], problem.update)
 
         mean, statistics = draw(np.zeros(size))
         roots = np.stack(

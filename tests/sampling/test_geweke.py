@@ -11,45 +11,56 @@ from __future__ import annotations
 import pytest
 from threadpoolctl import threadpool_limits
 
+from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.priors import GammaProcess, NormalWishart, RingPrior
-from tests.models import CORE_PRIORS, LIKELIHOODS, name_of
+from bayesring.priors import GammaProcess, NormalGamma, NormalWishart, RingPrior
+from tests.models import LIKELIHOODS, SAMPLERS, name_of
 from tests.sampling import bugs
-from tests.sampling.ladder import geweke
+from tests.sampling.ladder import RANK, geweke
 
 LIMIT = 4.5
+DEFAULT = NormalWishart(extra_degrees=3.0)
+WIDE = NormalWishart(scale=4.0, extra_degrees=3.0)  # omega hardly depends on a small f
+GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
 
 
-def run(likelihood, core_prior, seed, n):
+def run(likelihood, core_prior, update, seed, n, rank=RANK):
     with threadpool_limits(1):
-        return geweke(likelihood, RingPrior(core_prior, GammaProcess(3.0)), seed, n)
+        prior = RingPrior(core_prior, GammaProcess(3.0))
+        return geweke(likelihood, prior, UPDATES[update], seed, n, rank)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_default_prior(likelihood, seed):
-    result = run(likelihood, NormalWishart(extra_degrees=3.0), seed, 8_000)
+    result = run(likelihood, DEFAULT, "slice", seed, 8_000)
+    assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
+
+
+def test_entry_wise_updates(seed):
+    result = run(GAUSSIAN, NormalGamma(), "entry", seed, 8_000)
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
-def test_every_likelihood_and_prior(likelihood, core_prior, seed):
-    result = run(likelihood, core_prior, seed, 40_000)
+@pytest.mark.parametrize(("likelihood", "core_prior", "update"), SAMPLERS, ids=name_of)
+def test_every_sampler(likelihood, core_prior, update, seed):
+    result = run(likelihood, core_prior, update, seed, 40_000)
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
 
 
 @pytest.mark.parametrize(
-    ("bug", "likelihood", "scale"),
+    ("bug", "likelihood", "core_prior", "update", "rank"),
     [
-        (bugs.gain_product_ends_early, Gaussian(2.0, 2.0, 3.0), 1.0),
-        (bugs.omega_from_the_wrong_f, Bernoulli(), 4.0),  # omega hardly depends on a small f
-        (bugs.noise_rate_without_its_prior, Gaussian(2.0, 2.0, 3.0), 1.0),
-        (bugs.empty_slices_round_zero, Gaussian(2.0, 2.0, 3.0), 1.0),
+        (bugs.gain_product_ends_early, GAUSSIAN, DEFAULT, "slice", RANK),
+        (bugs.omega_from_the_wrong_f, Bernoulli(), WIDE, "slice", RANK),
+        (bugs.noise_rate_without_its_prior, GAUSSIAN, DEFAULT, "slice", RANK),
+        (bugs.empty_slices_round_zero, GAUSSIAN, DEFAULT, "slice", RANK),
+        (bugs.transposed_complement, GAUSSIAN, DEFAULT, "slice", (2, 2, 2)),
+        (bugs.transposed_complement, GAUSSIAN, NormalGamma(), "entry", (2, 2, 2)),
     ],
-    ids=lambda value: getattr(value, "__name__", name_of(value)),
+    ids=name_of,
 )
-def test_the_ladder_catches(monkeypatch, bug, likelihood, scale, seed):
+def test_the_ladder_catches(monkeypatch, bug, likelihood, core_prior, update, rank, seed):
     bug(monkeypatch)
-    result = run(likelihood, NormalWishart(scale=scale, extra_degrees=3.0), seed, 8_000)
+    result = run(likelihood, core_prior, update, seed, 8_000, rank)
     assert abs(result.z).max() > LIMIT, f"seed {seed}: went unseen, {result.worst()}"

@@ -10,10 +10,11 @@ from bayesring.infer import gibbs
 from bayesring.infer.base import make_problem
 from bayesring.infer.rank import Adaption, FixedRank
 from bayesring.infer.run import Schedule, run_chains
+from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Gaussian
 from bayesring.observations import Observations, mode_views
 from bayesring.priors import RingPrior
-from tests.models import CORE_PRIORS, LIKELIHOODS, name_of, random_coords
+from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coords
 
 SHAPE = (3, 40, 30)
 
@@ -33,9 +34,8 @@ def assert_same(one, two):
 
 
 @pytest.mark.parametrize("rank", [3, 12])
-@pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
-def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, rank):
+@pytest.mark.parametrize(("likelihood", "core_prior", "update"), SAMPLERS, ids=name_of)
+def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, update, rank):
     """Many small blocks, some of them parts of one large slice."""
     data, prior = make_data(rng, likelihood), RingPrior(core_prior)
     assert any(block.is_part for block in mode_views(data, 64)[0])
@@ -49,6 +49,7 @@ def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, rank):
             seed=5,
             n_chains=1,
             n_jobs=n_jobs,
+            update=UPDATES[update],
             block_size=64,
         )[1]
         for n_jobs in (1, 2, 3)
@@ -108,7 +109,7 @@ def test_block_size_changes_only_rounding_and_streams(rng):
     likelihood = LIKELIHOODS[-1]
     data = make_data(rng, likelihood)
     prior = RingPrior(CORE_PRIORS[0])
-    one, many = (make_problem(data, likelihood, prior, size) for size in (10_000, 50))
+    one, many = (make_problem(data, likelihood, prior, block_size=size) for size in (10_000, 50))
     assert len(one.views[0]) == 1
     assert len(many.views[0]) > 3
     statistics = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from bayesring.infer.updates import JOINT, Update
 from bayesring.likelihoods.base import Likelihood
 from bayesring.observations import Block, Observations, mode_views
 from bayesring.priors.base import RingPrior
@@ -21,6 +22,7 @@ class Problem(NamedTuple):
     views: tuple[tuple[Block, ...], ...]
     likelihood: Likelihood
     prior: RingPrior
+    update: Update
 
 
 class StepInfo(NamedTuple):
@@ -38,7 +40,12 @@ class BrokenChain(FloatingPointError):
 
 
 def make_problem(
-    data: Observations, likelihood: Likelihood, prior: RingPrior, block_size: int | None = None
+    data: Observations,
+    likelihood: Likelihood,
+    prior: RingPrior,
+    update: Update = JOINT,
+    block_size: int | None = None,
 ) -> Problem:
     """Sort and cut the data."""
-    return Problem(data.shape, mode_views(data, block_size), likelihood, prior)
+    views = mode_views(data, block_size, cut_slices=update.cuts_slices)
+    return Problem(data.shape, views, likelihood, prior, update)

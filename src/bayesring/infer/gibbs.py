@@ -15,12 +15,13 @@ import numpy as np
 from bayesring import ring
 from bayesring.infer.base import BlockMap, BrokenChain, Problem, StepInfo
 from bayesring.infer.streams import Purpose, Streams
+from bayesring.infer.updates import CoreTask, Update
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods.base import Likelihood
 from bayesring.observations import Block
 from bayesring.ring import FlatRing
-from bayesring.types import FloatArray, RingState, SlicePrior, WorkingResponse
+from bayesring.types import FloatArray, RingState
 
 
 class WeightStatistics(NamedTuple):
@@ -30,19 +31,6 @@ class WeightStatistics(NamedTuple):
     """sum w a a', (R_d, R_d)."""
     linear: FloatArray
     """sum s a, (R_d,)."""
-
-
-class CoreTask(NamedTuple):
-    """All that a block needs, besides its own data, to draw its slices."""
-
-    mode: int
-    flat: FlatRing
-    weights: FloatArray
-    slice_prior: SlicePrior
-    likelihood: Likelihood
-    nuisance: FloatArray
-    streams: Streams
-    scan: int
 
 
 def init(streams: Streams, problem: Problem, rank: tuple[int, ...]) -> RingState:
@@ -71,13 +59,14 @@ def step(
             mode,
             ring.flatten(ring.weighted(cores, weights)),
             weights[mode],
+            cores[mode],
             prior.cores.slice_prior(cores[mode].shape, hyper[mode]),
             likelihood,
             nuisance,
             streams,
             scan,
         )
-        cores[mode], statistics = draw_core(task, cores[mode].shape, blocks, map_blocks)
+        cores[mode], statistics = draw_core(task, blocks, problem.update, map_blocks)
         weights[mode] = draw_weights(
             streams, scan, mode, statistics, prior.weights.precisions(gains[mode])
         )
@@ -95,14 +84,15 @@ def step(
 
 
 def draw_core(
-    task: CoreTask, shape: tuple[int, int, int], blocks: tuple[Block, ...], map_blocks: BlockMap
+    task: CoreTask, blocks: tuple[Block, ...], update: Update, map_blocks: BlockMap = map
 ) -> tuple[FloatArray, WeightStatistics]:
     """Draw all slices of a core, equation (6), and the statistics of its bond's weights."""
+    shape = task.core.shape
     rank = shape[2]
     core = np.empty((shape[0], shape[1] * rank))
     totals = WeightStatistics(np.zeros((rank, rank)), np.zeros(rank))
     parts: list[tuple[FloatArray, FloatArray]] = []
-    results = map_blocks(partial(draw_block, task), blocks)
+    results = map_blocks(partial(update.draw, task), blocks)
     for block, result in zip(blocks, results, strict=True):
         if not block.is_part:
             core[block.first : block.first + len(result[0])] = result[0]
@@ -115,30 +105,6 @@ def draw_core(
             parts = []
     check_finite(core, task)
     return core.reshape(shape), totals
-
-
-def draw_block(task: CoreTask, block: Block) -> tuple[FloatArray, ...]:
-    """Draw the slices of one block; or, for a part of a slice, return its statistics (4)."""
-    working = working_response(task, block)
-    arguments = (*task.flat, task.mode, block.others)
-    if block.is_part:
-        return slices_kernel.slice_statistics(*arguments, working.weight, working.shift)  # type: ignore[no-any-return]
-    slices = slice(block.first, block.first + block.bounds.size - 1)
-    prior = task.slice_prior
-    own = slice(None) if len(prior.linear) == 1 else slices
-    rng = task.streams.rng(task.scan, Purpose.SLICES, task.mode, block.number)
-    noise = rng.standard_normal((slices.stop - slices.start, len(prior.precision)))
-    return slices_kernel.draw_slices(  # type: ignore[no-any-return]
-        *arguments,
-        block.bounds,
-        working.weight,
-        working.shift,
-        task.weights,
-        prior.precision,
-        prior.diagonal[own],
-        prior.linear[own],
-        noise,
-    )
 
 
 def draw_whole_slice(
@@ -163,15 +129,6 @@ def draw_whole_slice(
         totals.linear,
     )
     return drawn
-
-
-def working_response(task: CoreTask, block: Block) -> WorkingResponse:
-    """w_n and s_n of the block's observations, drawn anew in every pass if they are random."""
-    if not task.likelihood.augments:
-        return task.likelihood.augment(None, block.values, block.values, task.nuisance)
-    fitted = entries_kernel.entries(*task.flat, task.mode, block.own, block.others)
-    rng = task.streams.rng(task.scan, Purpose.AUGMENT, task.mode, block.number)
-    return task.likelihood.augment(rng, fitted, block.values, task.nuisance)
 
 
 def draw_weights(

@@ -22,6 +22,7 @@ from bayesring.infer.holdout import RunningMoments
 from bayesring.infer.rank import RankPolicy
 from bayesring.infer.streams import Streams
 from bayesring.infer.threads import ChainThreads
+from bayesring.infer.updates import JOINT, Update
 from bayesring.likelihoods.base import Likelihood
 from bayesring.observations import Observations
 from bayesring.priors.base import RingPrior
@@ -194,13 +195,14 @@ def run_chains(
     n_jobs: int,
     scale: float = 1.0,
     report: Callable[[Report], None] | None = None,
+    update: Update = JOINT,
     block_size: int | None = None,
 ) -> tuple[Likelihood, list[tuple[Draws, Trace]]]:
     """Run several chains on `n_jobs` threads; also return the likelihood that they ended with."""
     explored, held = (data, None)
     if likelihood.calibrates and schedule.explore > CALIBRATE_EVERY:
         explored, held = holdout.hold_out(data, seed)
-    problem = make_problem(explored, likelihood, prior, block_size)
+    problem = make_problem(explored, likelihood, prior, update, block_size)
     rank = policy.start(len(data.shape))
     chains = []
     for number in range(n_chains):
@@ -216,7 +218,7 @@ def run_chains(
         moments = [each for each in threads.map_chains(explore_one, chains) if each is not None]
         if held is not None:
             likelihood = likelihood.calibrate(held.values, *holdout.pooled(moments))
-            problem = make_problem(data, likelihood, prior, block_size)
+            problem = make_problem(data, likelihood, prior, update, block_size)
 
         def collect_one(chain: Chain) -> tuple[Draws, Trace]:
             return collect(chain, problem, schedule, threads.map_blocks)

@@ -22,7 +22,7 @@ def entries(flat, starts, bonds, mode, own, others):
     fitted = np.empty(n)
     for first in range(0, n, TILE):
         count = min(TILE, n - first)
-        complements(flat, starts, bonds, mode, others, first, count, buffers, complement)
+        complements(flat, starts, bonds, mode, others, first, count, buffers, complement, 0)
         gather(flat, starts[mode], size, own, first, count, buffers[3], slices)
         out = fitted[first : first + count]
         out[:] = 0.0

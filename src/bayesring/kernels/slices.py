@@ -90,7 +90,7 @@ def accumulate(
     size = linear.size
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
-        complements(flat, starts, bonds, mode, others, first, count, buffers, features)
+        complements(flat, starts, bonds, mode, others, first, count, buffers, features, 0)
         w = weight[first : first + count]
         s = shift[first : first + count]
         for a in range(size):

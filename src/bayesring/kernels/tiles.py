@@ -61,8 +61,8 @@ def workspace(bonds):
 
 
 @njit(**OPTIONS)
-def complements(flat, starts, bonds, mode, others, first, count, buffers, out):
-    """Complement of each observation of a tile, transposed: out[s * R_d + r, t] = T_t[r, s].
+def complements(flat, starts, bonds, mode, others, first, count, buffers, out, column):
+    """Complement of each observation of a tile, transposed: out[s R_d + r, column + t] = T_t[r, s].
 
     T_n = A^(d+1)[.] A^(d+2)[.] ... A^(d-1)[.], the product of all the other weighted slices in
     ring order, of shape (R_d, R_{d-1}); `others` (n, D - 1) holds their indices in that order.
@@ -81,14 +81,14 @@ def complements(flat, starts, bonds, mode, others, first, count, buffers, out):
             for r in range(rows):
                 for s in range(inner):
                     for t in range(lanes):
-                        out[s * rows + r, at + t] = left[r * inner + s, t]
+                        out[s * rows + r, column + at + t] = left[r * inner + s, t]
         for step in range(1, order - 1):
             core = (mode + 1 + step) % order
             columns = bonds[core]
             size = inner * columns
             gather(flat, starts[core], size, others[:, step], first + at, lanes, bases, right)
             if step == order - 2:
-                multiply(left, right, rows, inner, columns, True, out, at)
+                multiply(left, right, rows, inner, columns, True, out, column + at)
             else:
                 multiply(left, right, rows, inner, columns, False, product, 0)
                 left, product = product, left

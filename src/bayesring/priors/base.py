@@ -23,6 +23,10 @@ class CorePrior(Protocol):
     `hyper` is a NamedTuple of arrays that only the prior itself looks into.
     """
 
+    @property
+    def diagonal(self) -> bool:
+        """Whether the entries of a slice are independent given the hyperparameters."""
+
     def draw_hyper(self, rng: Generator, shape: CoreShape) -> Any:
         """Draw the hyperparameters of a core of `shape` (I_d, R_{d-1}, R_d) from their prior."""
 

@@ -32,6 +32,8 @@ class EntryGamma:
     c0: float = 2.0
     d0: float = 1.0
 
+    diagonal = True
+
     def __post_init__(self) -> None:
         if not (self.c0 > 0 and self.d0 > 0):
             raise ValueError(

@@ -28,6 +28,8 @@ class Fixed:
 
     precision: float = 1.0
 
+    diagonal = True
+
     def __post_init__(self) -> None:
         if not self.precision > 0:
             raise ValueError(f"precision of Fixed must be positive, got {self.precision!r}.")

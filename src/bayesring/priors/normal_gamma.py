@@ -48,6 +48,8 @@ class NormalGamma:
     c0: float = 2.0
     d0: float = 1.0
 
+    diagonal = True
+
     def __post_init__(self) -> None:
         if not (self.k0 > 0 and self.c0 > 0 and self.d0 > 0):
             raise ValueError(

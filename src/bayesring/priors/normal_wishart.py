@@ -54,6 +54,8 @@ class NormalWishart:
     scale: float = 1.0
     extra_degrees: float = 0.0
 
+    diagonal = False
+
     def __post_init__(self) -> None:
         if not (self.k0 > 0 and self.scale > 0 and self.extra_degrees > -1):
             raise ValueError(

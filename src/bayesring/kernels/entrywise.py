@@ -1,0 +1,145 @@
+"""Entry-by-entry draws of the slices of one core, the paper's own form.
+
+Residuals are kept up to date, so that a mode costs O(M R^2) once the complements are there. Mixes
+more slowly than joint draws, and is only right for priors whose entries are independent.
+"""
+
+import numpy as np
+from numba import njit
+
+from bayesring.kernels.slices import add_products, padded
+from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
+
+
+@njit(**OPTIONS)
+def draw_entries(
+    flat,
+    starts,
+    bonds,
+    mode,
+    others,
+    bounds,
+    weight,
+    shift,
+    weights,
+    slices,
+    prior_diagonal,
+    prior_linear,
+    noise,
+):
+    """Draw each entry of the slices of one block given all the others, equation (6').
+
+    Parameters
+    ----------
+    others, bounds, weight, shift, weights : as in `kernels.slices.draw_slices`
+    slices : (J, K) the slices as they stand
+    prior_diagonal, prior_linear : (1 or J, K), see `SlicePrior`
+    noise : (J, K) standard normal
+
+    Returns
+    -------
+    As `kernels.slices.draw_slices`: slices, NaN where a draw failed, and the block's share of the
+    statistics of the bond's weights.
+    """
+    n_slices, size = noise.shape
+    rank = bonds[mode]
+    widest = 0
+    for j in range(n_slices):
+        widest = max(widest, bounds[j + 1] - bounds[j])
+    buffers = workspace(bonds)
+    features = np.zeros((size, (widest + TILE - 1) // TILE * TILE))
+    residual = np.empty(widest)
+    drawn = slices.copy()
+    weight_precision = np.zeros((rank, rank))
+    weight_linear = np.zeros(rank)
+    for j in range(n_slices):
+        begin, count = bounds[j], bounds[j + 1] - bounds[j]
+        for column in range(0, count, TILE):
+            tile = min(TILE, count - column)
+            complements(
+                flat, starts, bonds, mode, others, begin + column, tile, buffers, features, column
+            )
+        row = 0 if prior_linear.shape[0] == 1 else j
+        draw_entries_of_slice(
+            features,
+            weight[begin : begin + count],
+            shift[begin : begin + count],
+            weights,
+            prior_diagonal[row],
+            prior_linear[row],
+            noise[j],
+            residual[:count],
+            drawn[j],
+        )
+        add_weight_products(
+            features,
+            weight[begin : begin + count],
+            shift[begin : begin + count],
+            drawn[j],
+            weight_precision,
+            weight_linear,
+        )
+    return drawn, weight_precision, weight_linear
+
+
+@njit(**OPTIONS)
+def draw_entries_of_slice(
+    features, weight, shift, weights, prior_diagonal, prior_linear, noise, residual, entries
+):
+    """Draw the entries of one slice in turn, in place, with e_n = s_n - w_n f_n up to date.
+
+    For entry k, with c_n = lambda_r t_n[k]: precision p = prior + sum w c^2, linear term
+    prior + sum c e + g sum w c^2, where g is the entry before the draw.
+    """
+    count, size, rank = weight.size, entries.size, weights.size
+    residual[:] = 0.0
+    for k in range(size):
+        scaled = weights[k % rank] * entries[k]
+        feature = features[k]
+        for t in range(count):
+            residual[t] += scaled * feature[t]
+    for t in range(count):
+        residual[t] = shift[t] - weight[t] * residual[t]
+    for k in range(size):
+        feature = features[k]
+        scale = weights[k % rank]
+        squares = products = 0.0
+        for t in range(count):
+            squares += weight[t] * feature[t] * feature[t]
+            products += feature[t] * residual[t]
+        squares *= scale * scale
+        precision = prior_diagonal[k] + squares
+        old = entries[k]
+        linear = prior_linear[k] + scale * products + squares * old
+        new = linear / precision + noise[k] / np.sqrt(precision)
+        entries[k] = new
+        change = scale * (new - old)
+        for t in range(count):
+            residual[t] -= change * weight[t] * feature[t]
+
+
+@njit(**OPTIONS)
+def add_weight_products(features, weight, shift, entries, weight_precision, weight_linear):
+    """Add one slice's observations to sum w a a' and sum s a, equation (7), from the features."""
+    rank = weight_linear.size
+    wide = padded(rank)
+    a = np.zeros((wide, TILE))
+    weighted = np.zeros((wide, TILE))
+    total = np.zeros((wide, wide))
+    for column in range(0, weight.size, TILE):
+        count = min(TILE, weight.size - column)
+        a[:] = 0.0
+        for k in range(entries.size):
+            r = k % rank
+            for t in range(count):
+                a[r, t] += entries[k] * features[k, column + t]
+        for r in range(rank):
+            for t in range(count):
+                weighted[r, t] = weight[column + t] * a[r, t]
+                weight_linear[r] += shift[column + t] * a[r, t]
+        add_products(weighted, a, wide, count, total)
+    for r in range(rank):
+        for q in range(r + 1):
+            weight_precision[r, q] += total[r, q]
+            if q < r:
+                weight_precision[q, r] += total[r, q]

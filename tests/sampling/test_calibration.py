@@ -1,0 +1,51 @@
+"""Simulation-based calibration: the truth ranks uniformly among the draws of its posterior."""
+
+from __future__ import annotations
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+from bayesring.infer.updates import UPDATES
+from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.priors import Fixed, GammaProcess, NormalGamma, RingPrior
+from tests.models import SAMPLERS, name_of
+from tests.sampling import bugs
+from tests.sampling.ladder import calibration
+
+LIMIT = 1e-4
+GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
+
+
+def run(likelihood, core_prior, update, seed, n_simulations=200):
+    with threadpool_limits(1):
+        prior = RingPrior(core_prior, GammaProcess(3.0))
+        return calibration(likelihood, prior, UPDATES[update], seed, n_simulations)
+
+
+def test_one_sampler(seed):
+    p_values = run(GAUSSIAN, NormalGamma(), "slice", seed, 80)
+    assert min(p_values.values()) > LIMIT, f"seed {seed}: {p_values}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("likelihood", "core_prior", "update"), SAMPLERS, ids=name_of)
+def test_every_sampler(likelihood, core_prior, update, seed):
+    p_values = run(likelihood, core_prior, update, seed)
+    assert min(p_values.values()) > LIMIT, f"seed {seed}: {p_values}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bug", "likelihood", "core_prior", "update"),
+    [
+        (bugs.noise_rate_without_its_prior, GAUSSIAN, Fixed(), "slice"),
+        (bugs.empty_slices_round_zero, GAUSSIAN, NormalGamma(), "slice"),
+        (bugs.shifts_of_the_neighbour, GAUSSIAN, Fixed(), "entry"),
+        (bugs.shifts_of_the_neighbour, Bernoulli(), Fixed(), "slice"),
+    ],
+    ids=name_of,
+)
+def test_the_ladder_catches(monkeypatch, bug, likelihood, core_prior, update, seed):
+    bug(monkeypatch)
+    p_values = run(likelihood, core_prior, update, seed)
+    assert min(p_values.values()) < LIMIT, f"seed {seed}: went unseen, {p_values}"
