@@ -21,7 +21,7 @@ from bayesring.types import FloatArray
 SHARE = 0.1
 FEWEST, MOST = 20, 10_000
 """Observations held out; with fewer than the first number none are."""
-MEMORY = 40
+MEMORY = 100
 """Scans over which the running moments average."""
 
 
