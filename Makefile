@@ -9,7 +9,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo test test-slow lint types format bench figures clean
+.PHONY: help setup demo test test-slow lint types format bench reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ format: setup  ## put the code into shape
 
 bench: setup  ## seconds per scan and accuracy on real data
 	$(BIN)/python benchmarks/figures.py
+
+reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md
+	$(BIN)/python benchmarks/reliability.py
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -28,8 +28,16 @@ def bad(change):
     ("coords", "values", "message"),
     [
         (X[0], Y, "one row per observation and one column per mode, got an array of 1 dimension."),
-        (X[:, :1], Y, "X must have at least 2 columns, one per mode, got 1."),
-        (X[:0], Y[:0], "X is empty: 0 rows"),
+        (
+            X[:, :1],
+            Y,
+            "X must have at least 2 columns, one per mode, got 1 feature(s) (shape=(4, 1)).",
+        ),
+        (
+            X[:0],
+            Y[:0],
+            "X is empty: found array with 0 sample(s) (shape=(0, 3)) while a minimum of 1",
+        ),
         (X, Y[:3], "y has 3 values, but X has 4 rows."),
         (X, Y[:, None], "y must have one value per row of X and 1 dimension, got shape (4, 1)."),
         (X, None, "y is required: one value per row of X."),
@@ -125,11 +133,69 @@ def test_settings_of_priors_and_likelihoods(make, message):
         make()
 
 
-def test_values_that_overflow_inside_a_scan_are_named():
-    """Values of any size are standardised first; a broken prior is what can still overflow."""
-    ring = TensorRing(2, prior=Fixed(1e-300), likelihood=Gaussian(max_precision=1e300), **QUICK)
-    with pytest.raises(FloatingPointError, match=r"chain 0, scan \d+: "):
-        ring.set_params(warmup=400).fit(X, Y)
+def test_a_scan_that_breaks_names_chain_scan_mode_and_slice(monkeypatch):
+    """Values of any size are standardised first; here the prior's numbers break in scan 3."""
+    right = Fixed.slice_prior
+
+    def slice_prior(self, shape, hyper, calls=[]):  # noqa: B006
+        calls.append(1)
+        prior = right(self, shape, hyper)
+        return prior if len(calls) <= 7 else prior._replace(diagonal=prior.diagonal * np.nan)
+
+    monkeypatch.setattr(Fixed, "slice_prior", slice_prior)
+    message = (
+        r"broke down in chain 0, scan 3: slice 0 of mode 1 could not be drawn\. Numbers became"
+    )
+    with pytest.raises(FloatingPointError, match=message):
+        TensorRing(2, prior="paper", **QUICK).fit(X, Y)
+
+
+def test_entry_wise_updates_need_independent_entries():
+    message = "update='entry' needs a prior whose entries are independent, but NormalWishart"
+    with pytest.raises(ValueError, match=message):
+        TensorRing(1, update="entry", **QUICK).fit(X, Y)
+    TensorRing(1, update="entry", prior="paper", **QUICK).fit(X, Y)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_one_binary_value_alone_works_and_is_warned_of(value):
+    ring = TensorRing(1, likelihood="bernoulli", **QUICK | {"warmup": 60, "draws": 60})
+    with pytest.warns(UserWarning, match=f"All 4 values of y are {value}: how likely the other"):
+        ring.fit(X, np.full(4, value))
+    assert np.all((ring.predict(X) > 0.5) == value)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.filterwarnings("ignore:All 1 values of y")
+def test_one_observation_is_enough(likelihood):
+    ring = TensorRing(2, likelihood=likelihood, shape=(2, 2, 2), **QUICK).fit([[0, 0, 0]], [1])
+    assert np.all(np.isfinite(ring.predict_tensor()))
+
+
+def test_modes_of_size_one_and_empty_ranges():
+    """One place only in mode 1; slices 3 to 99 of mode 0 have no observation."""
+    coords = np.array([[0, 0, 0], [1, 0, 1], [2, 0, 2], [0, 0, 1]])
+    ring = TensorRing(2, shape=(100, 1, 3), **QUICK).fit(coords, Y)
+    assert ring.predict_tensor().shape == (100, 1, 3)
+
+
+def test_cells_never_observed_are_answered_from_the_prior(rng):
+    """A slice without data falls back on the mean slice, with a wider error bar."""
+    coords = np.stack([rng.integers(0, n, 300) for n in (6, 7, 8)], axis=1)
+    y = 5 + 0.1 * rng.standard_normal(300)
+    ring = TensorRing(1, shape=(7, 7, 8), **QUICK | {"warmup": 100, "draws": 200}).fit(coords, y)
+    seen, unseen = ring.predict([[0, 0, 0]], True), ring.predict([[6, 0, 0]], True)
+    assert abs(unseen[0] - 5) < 1
+    assert unseen[1] >= 0.9 * seen[1]
+
+
+def test_duplicate_cells_count_as_repeated_measurements():
+    coords = np.array([[0, 0, 0]] * 50 + [[1, 1, 1]])
+    y = np.append(np.tile([1.0, 3.0], 25), 0.0)
+    ring = TensorRing(1, **QUICK | {"warmup": 100, "draws": 200}).fit(coords, y)
+    mean, of_mean = ring.predict([[0, 0, 0]], return_std=True, noise=False)
+    assert abs(mean[0] - 2) < 0.6
+    assert of_mean[0] < 0.6
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e300])

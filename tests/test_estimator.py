@@ -202,14 +202,16 @@ def test_every_parameter_survives_saving(tmp_path):
 def test_two_values_only_for_probabilities(fitted, fitted_binary):
     X = np.zeros((1, 3), dtype=int)
     assert fitted_binary.predict_proba(X).shape == (1, 2)
-    with pytest.raises(AttributeError, match="predict_proba is for binary data"):
+    assert not hasattr(fitted, "predict_proba")
+    with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as error:
         fitted.predict_proba(X)
+    assert "predict_proba is for binary data" in str(error.value.__cause__)
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_interval", "sample", "predict_proba"])
 def test_predicting_before_fit(method):
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        getattr(TensorRing(), method)(np.zeros((1, 3), dtype=int))
+        getattr(TensorRing(likelihood="bernoulli"), method)(np.zeros((1, 3), dtype=int))
 
 
 def test_progress_bars_show_rank_noise_and_error(capsys, monkeypatch):

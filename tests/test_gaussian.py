@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, kstest
 
-from bayesring.likelihoods.gaussian import draw_truncated_gamma
+from bayesring.likelihoods.gaussian import LEVELS, NORMAL_TAILS, Gaussian, draw_truncated_gamma
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,38 @@ def test_draws_follow_the_truncated_law(rng, shape, rate, upper):
 
 def test_no_endless_loop_far_beyond_the_bound(rng):
     assert 0 < draw_truncated_gamma(rng, 1e8, 1.0, 1.0) <= 1.0
+
+
+@pytest.mark.parametrize("level", [0.005, 0.05, 0.25, 0.5, 0.75, 0.95, 0.995])
+def test_normal_tails_change_no_level(level):
+    plain = Gaussian(max_precision=4.0)
+    assert plain.calibrated_level(level) == level
+    same = Gaussian(max_precision=4.0, tails=tuple(NORMAL_TAILS))
+    assert same.calibrated_level(level) == pytest.approx(level)
+
+
+def test_tails_make_intervals_cover_errors_that_are_not_normal(rng):
+    """Errors of two sizes: normal intervals of 50 % cover far more, calibrated ones 50 %."""
+    errors = rng.standard_normal(20_000) * np.where(rng.random(20_000) < 0.1, 1.5, 0.2)
+    held, new = errors[:10_000], errors[10_000:]
+    likelihood = Gaussian().calibrate(held, np.zeros(10_000), np.zeros(10_000))
+    assert len(likelihood.tails) == LEVELS.size
+    fitted, tau = np.zeros((3, 1)), np.full((3, 1), likelihood.max_precision)
+    for level in (0.2, 0.5, 0.8, 0.9, 0.95):
+        ends = [
+            likelihood.quantile(tail, fitted, tau)[0] for tail in (0.5 - level / 2, 0.5 + level / 2)
+        ]
+        assert np.mean((ends[0] <= new) & (new <= ends[1])) == pytest.approx(level, abs=0.02)
+    plain = Gaussian(max_precision=likelihood.max_precision)
+    ends = [plain.quantile(tail, fitted, tau)[0] for tail in (0.25, 0.75)]
+    assert np.mean((ends[0] <= new) & (new <= ends[1])) > 0.6
+
+
+def test_few_held_out_values_leave_the_tails_nearly_normal(rng):
+    few = Gaussian().calibrate(np.full(5, 0.5), np.zeros(5), np.zeros(5)).tails
+    assert np.max(np.abs(np.array(few) - NORMAL_TAILS)) < 0.1
+
+
+def test_wrong_number_of_tails():
+    with pytest.raises(ValueError, match="tails of Gaussian must be 99 numbers or none, got 2"):
+        Gaussian(tails=(1.0, 2.0))

@@ -60,3 +60,37 @@ def test_accuracy_and_coverage():
         metrics.coverage(truth, truth - np.array([1, 1, -1, 0]), truth + np.array([1, -1, 2, 0]))
         == 0.5
     )
+
+
+def test_binary_log_score(rng):
+    truth, p = np.array([1.0, 0.0, 1.0]), np.array([0.9, 0.2, 0.5])
+    assert metrics.binary_log_score(truth, p) == pytest.approx(np.log([0.9, 0.8, 0.5]).mean())
+    assert np.isfinite(metrics.binary_log_score(truth, 1 - truth))
+
+
+def test_mixture_log_score_equals_the_sum_of_densities(rng):
+    truth, centres = rng.standard_normal(5), rng.standard_normal((3, 5))
+    widths = np.array([0.5, 1.0, 2.0])
+    expected = [
+        np.log(
+            sum(
+                np.exp(-0.5 * ((y - centres[s, n]) / widths[s]) ** 2)
+                / (widths[s] * np.sqrt(2 * np.pi))
+                for s in range(3)
+            )
+            / 3
+        )
+        for n, y in enumerate(truth)
+    ]
+    assert metrics.mixture_log_score(truth, centres, widths) == pytest.approx(np.mean(expected))
+
+
+def test_crps_equals_its_definition(rng):
+    truth, samples = rng.standard_normal(4), rng.standard_normal((9, 4))
+    expected = [
+        np.mean(np.abs(samples[:, n] - truth[n]))
+        - 0.5 * np.mean([[abs(a - b) for a in samples[:, n]] for b in samples[:, n]])
+        for n in range(4)
+    ]
+    assert metrics.crps(truth, samples) == pytest.approx(np.mean(expected))
+    assert metrics.crps(truth, samples[:1]) == pytest.approx(metrics.mae(truth, samples[0]))

@@ -23,10 +23,14 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
             "Reshape your data to (n, D)."
         )
     if coords.shape[0] == 0:
-        raise ValueError(f"{name} is empty: 0 rows, 0 sample(s), while a minimum of 1 is required.")
+        raise ValueError(
+            f"{name} is empty: found array with 0 sample(s) (shape={coords.shape}) while a minimum "
+            "of 1 is required."
+        )
     if coords.shape[1] < 2:
         raise ValueError(
-            f"{name} must have at least 2 columns, one per mode, got {coords.shape[1]}."
+            f"{name} must have at least 2 columns, one per mode, got {coords.shape[1]} feature(s) "
+            f"(shape={coords.shape})."
         )
     if not np.issubdtype(coords.dtype, np.integer):
         raise ValueError(
@@ -67,11 +71,6 @@ def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> Non
 
 def check_values(y: Any, n_rows: int) -> FloatArray:
     """Values as an (n,) array of finite float64."""
-    if y is None:
-        raise ValueError(
-            "y is required: one value per row of X. This estimator requires y to be passed, "
-            "but the target y is None."
-        )
     values = _as_array(y, "y")
     if values.ndim != 1:
         raise ValueError(
@@ -111,6 +110,11 @@ def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:
 
 def check_observations(X: Any, y: Any, shape: Any) -> Observations:
     """Coordinates, values and shape, checked together."""
+    if y is None:
+        raise ValueError(
+            "y is required: one value per row of X. This estimator requires y to be passed, "
+            "but the target y is None."
+        )
     coords = check_coordinates(X)
     values = check_values(y, len(coords))
     return Observations(coords, values, check_shape(shape, coords))

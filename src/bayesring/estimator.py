@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.random import Generator, RandomState, SeedSequence
 from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesring import likelihoods, priors, storage
@@ -24,6 +26,13 @@ from bayesring.checks import (
     check_values,
     check_within,
     unknown_name,
+)
+from bayesring.convergence import (
+    Diagnostics,
+    DiagnosticWarning,
+    diagnose,
+    random_cells,
+    to_datatree,
 )
 from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, Truncation
 from bayesring.infer.run import Draws, Schedule, Trace, run_chains
@@ -70,6 +79,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
     posterior_ : the draws and their predictive distribution
     trace_ : one `Trace` per chain, with rank, noise, errors of every scan
     seed_ : the seed that gives this result again
+    n_observations_ : number of training observations
     """
 
     def __init__(
@@ -137,6 +147,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         )
         self.trace_ = [trace for _, trace in results]
         self.seed_ = seed
+        self.n_observations_ = len(data.values)
         self.versions_ = _versions()
         self._set_fitted()
         return self
@@ -164,13 +175,9 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         mean, deviation = self._posterior().tensor(noise)
         return (mean, deviation) if return_std else mean
 
+    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of 0 and of 1, (n, 2); only for likelihoods with two values."""
-        if self._posterior().likelihood.estimator_type != "classifier":
-            raise AttributeError(
-                "predict_proba is for binary data: fit with likelihood='bernoulli', or use "
-                "predict and predict_interval."
-            )
         one = self.predict(X)
         return np.column_stack([1.0 - one, one])
 
@@ -190,6 +197,34 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             posterior.likelihood.check(values)
             return float(posterior.log_score(coords, values).mean())
         return float(r2_score(values, posterior.moments(coords)[0]))
+
+    def diagnostics(self, X: Any = None) -> Diagnostics:
+        """Whether the chains can be trusted: R-hat, effective draws, Monte Carlo errors.
+
+        Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
+        Warns once, with all that is wrong and what to do, or not at all.
+        """
+        found = diagnose(
+            self._posterior(),
+            self.trace_,
+            self.warmup,
+            self.n_observations_,
+            None if X is None else self._coords(X),
+            self.seed_,
+        )
+        if found.problems:
+            warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=2)
+        return found
+
+    def to_datatree(self, X: Any = None) -> Any:
+        """Draws of noise, log likelihood and the entries at `X` as an `xarray.DataTree`.
+
+        ArviZ reads it: directly from its release 1 on, and by
+        ``arviz.InferenceData.from_datatree`` before.
+        """
+        posterior = self._posterior()
+        cells = random_cells(posterior.shape, self.seed_) if X is None else self._coords(X)
+        return to_datatree(posterior, self.trace_, self.warmup, cells)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""
@@ -211,6 +246,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             "shape": list(posterior.shape),
             "location": posterior.location,
             "scale": posterior.scale,
+            "n_observations": self.n_observations_,
             "versions": self.versions_,
         }
         arrays: dict[str, Any] = {}
@@ -240,6 +276,14 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
                 "bayesring.priors.NormalGamma() or update='slice'."
             )
         return likelihood, prior, _policy(self.rank)
+
+    def _has_probabilities(self) -> bool:
+        if self.__sklearn_tags__().estimator_type == "classifier":
+            return True
+        raise AttributeError(
+            "predict_proba is for binary data: fit with likelihood='bernoulli', or use predict and "
+            "predict_interval."
+        )
 
     def _posterior(self) -> Posterior:
         check_is_fitted(self, "posterior_")
@@ -297,6 +341,7 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         )
         ring.trace_ = traces
         ring.seed_ = parameters["random_state"]
+        ring.n_observations_ = description["n_observations"]
         ring.versions_ = description["versions"]
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"{path} is not a complete bayesring model: {error!r}.") from error

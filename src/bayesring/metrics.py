@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.ndimage import uniform_filter
+from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
 from bayesring.types import FloatArray
@@ -67,6 +68,38 @@ def auc(truth: FloatArray, score: FloatArray) -> float:
 def accuracy(truth: FloatArray, probability: FloatArray) -> float:
     """Share of right guesses when probabilities above one half count as ones."""
     return float(np.mean((probability > 0.5) == (truth > 0.5)))
+
+
+def binary_log_score(truth: FloatArray, probability: FloatArray) -> float:
+    """Mean log probability given to what happened; zero is perfect."""
+    given = np.where(truth > 0.5, probability, 1.0 - probability)
+    return float(np.mean(np.log(np.maximum(given, np.finfo(float).tiny))))
+
+
+def mixture_log_score(truth: FloatArray, centres: FloatArray, deviations: FloatArray) -> float:
+    """Mean log density of the truth (n,) under equal mixtures of normals.
+
+    Parameters
+    ----------
+    centres : (draws, n)
+    deviations : (draws,), one per draw
+    """
+    z = (truth - centres) / deviations[:, None]
+    log_densities = -0.5 * z**2 - np.log(deviations * np.sqrt(2 * np.pi))[:, None]
+    return float(np.mean(logsumexp(log_densities, axis=0) - np.log(len(centres))))
+
+
+def crps(truth: FloatArray, samples: FloatArray) -> float:
+    """Continuous ranked probability score, E|X - y| - E|X - X'| / 2, in the units of y.
+
+    The mean over the truth (n,) for predictive samples (draws, n); smaller is better, and for one
+    sample it is the mean absolute error. Sorted, E|X - X'| is a weighted sum.
+    """
+    draws = len(samples)
+    error = np.mean(np.abs(samples - truth), axis=0)
+    weights = (2 * np.arange(1, draws + 1) - draws - 1) / draws**2
+    spread = weights @ np.sort(samples, axis=0)
+    return float(np.mean(error - spread))
 
 
 def coverage(truth: FloatArray, lower: FloatArray, upper: FloatArray) -> float:

@@ -86,6 +86,9 @@ class Likelihood(Protocol):
         `values` (n,) are the held-out values, `mean` and `variance` (n,) those of f there.
         """
 
+    def concerns(self, nuisance: FloatArray) -> list[str]:
+        """Sentences on what is wrong with the draws (draws, p) of the parameters, if anything."""
+
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float
     ) -> dict[str, float]:

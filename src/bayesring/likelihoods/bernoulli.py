@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +22,20 @@ class Bernoulli:
     estimator_type = "classifier"
 
     def check(self, values: FloatArray) -> None:
-        """Only 0 and 1 can occur."""
+        """Only 0 and 1 can occur; warn if only one of them does."""
         wrong = np.flatnonzero((values != 0) & (values != 1))
         if wrong.size:
             row = wrong[0]
             raise ValueError(
-                f"y must be 0 or 1 for the Bernoulli likelihood, got {values[row]:g} in row {row}."
+                f"y must be 0 or 1 for the Bernoulli likelihood, got {values[row]:g} in row {row}. "
+                "Only binary classification is supported."
+            )
+        if values.min() == values.max():
+            warnings.warn(
+                f"All {values.size} values of y are {values[0]:g}: how likely the other value is "
+                "anywhere rests on the prior alone.",
+                UserWarning,
+                stacklevel=3,
             )
 
     def units(self, values: FloatArray) -> tuple[float, float]:
@@ -89,6 +98,10 @@ class Bernoulli:
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Bernoulli:
         """Nothing to set."""
         return self
+
+    def concerns(self, nuisance: FloatArray) -> list[str]:
+        """Nothing to be wrong."""
+        return []
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float

@@ -174,6 +174,17 @@ class Gaussian:
         stretch = np.interp(abs(2 * level - 1), LEVELS, np.array(self.tails) / NORMAL_TAILS)
         return float(ndtr(stretch * ndtri(level)))
 
+    def concerns(self, nuisance: FloatArray) -> list[str]:
+        """Whether tau sits at its bound: then the ring would fit the noise if it could."""
+        at_bound = float(np.mean(nuisance[:, 0] > 0.99 * self._upper))
+        if at_bound < 0.5:
+            return []
+        return [
+            f"The noise is at its guard in {at_bound:.0%} of the draws (precision "
+            f"{self._upper:.3g} of the standardised values): the ring could fit the noise away, "
+            "and held-out errors keep it from doing so; a smaller rank= would need the guard less."
+        ]
+
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float
     ) -> dict[str, float]:

@@ -1,0 +1,198 @@
+"""Can the chains be trusted? A table of gauge-free quantities, and what is wrong in plain words.
+
+Only what the posterior determines is judged: entries, noise, log likelihood. Cores and weights
+wander along the gauge for ever, and would fail every test for no reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesring.diagnostics import Summary, summarise
+from bayesring.infer.run import Trace
+from bayesring.posterior import Posterior
+from bayesring.types import FloatArray, IntArray
+
+RHAT_LIMIT = 1.01
+ESS_PER_CHAIN = 100
+N_CELLS = 50
+"""Cells looked at when the user names none."""
+
+
+class DiagnosticWarning(UserWarning):
+    """The chains should not be relied on as they are."""
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """One row per quantity, and the problems found, a sentence each.
+
+    Parameters
+    ----------
+    names : of the quantities
+    summary : mean, sd, mcse, ess_bulk, ess_tail, rhat, one number per quantity
+    problems : what is wrong and what to do; empty if all is well
+    """
+
+    names: tuple[str, ...]
+    summary: Summary
+    problems: tuple[str, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table as a list of dictionaries, ready for a DataFrame."""
+        columns = self.summary._asdict()
+        return [
+            {"quantity": name} | {column: float(numbers[i]) for column, numbers in columns.items()}
+            for i, name in enumerate(self.names)
+        ]
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names))
+        lines = [f"{'':{width}} " + "".join(f"{column:>10}" for column in Summary._fields)]
+        for row in self.rows():
+            name = row.pop("quantity")
+            lines.append(f"{name:{width}} " + "".join(f"{number:10.4g}" for number in row.values()))
+        return "\n".join([*lines, *(f"! {problem}" for problem in self.problems)])
+
+    __repr__ = __str__
+
+
+def diagnose(
+    posterior: Posterior,
+    traces: Sequence[Trace],
+    warmup: int,
+    n_observations: int,
+    cells: IntArray | None = None,
+    seed: int = 0,
+) -> Diagnostics:
+    """Judge noise, log likelihood, and entries at `cells` (n, D), or at some cells at random.
+
+    Cells that were asked for have a row each; of random ones the worst has.
+    """
+    names = list(scalar_draws(traces, warmup))
+    draws = list(scalar_draws(traces, warmup).values())
+    parts = [summarise(np.stack(draws, axis=-1))]
+    chosen = random_cells(posterior.shape, seed) if cells is None else cells
+    of_entries = summarise(entry_draws(posterior, chosen))
+    if cells is None:
+        worst = int(np.nanargmax(of_entries.rhat)) if np.isfinite(of_entries.rhat).any() else 0
+        of_entries = Summary(*(numbers[[worst]] for numbers in of_entries))
+        names.append(f"entry {_cell(chosen[worst])}, the worst of {len(chosen)}")
+    else:
+        names += [f"entry {_cell(cell)}" for cell in chosen]
+    parts.append(of_entries)
+    summary = Summary(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    problems = [
+        *_slow_chains(names, summary, posterior, warmup, len(traces[0].log_likelihood) - warmup),
+        *_ring_problems(posterior, n_observations),
+        *posterior.likelihood.concerns(posterior.nuisance),
+    ]
+    return Diagnostics(tuple(names), summary, tuple(problems))
+
+
+def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
+    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each."""
+    described = {
+        name: np.stack([trace.described[name][warmup:] for trace in traces])
+        for name in traces[0].described
+    }
+    log_likelihood = np.stack([trace.log_likelihood[warmup:] for trace in traces])
+    return described | {"log likelihood": log_likelihood}
+
+
+def entry_draws(posterior: Posterior, cells: IntArray) -> FloatArray:
+    """Entries in the units of the data, (chains, draws, n); longer chains are thinned to match."""
+    entries = posterior.location + posterior.scale * posterior.entries(cells)
+    lengths = [len(draws.flat) for draws in posterior.chains]
+    parts = np.split(entries, np.cumsum(lengths)[:-1])
+    shortest = min(lengths)
+    return np.stack(
+        [part[np.linspace(0, len(part) - 1, shortest).round().astype(int)] for part in parts]
+    )
+
+
+def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
+    """Some cells of the tensor, the same for the same seed."""
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.integers(0, size, N_CELLS) for size in shape], axis=1)
+
+
+def to_datatree(posterior: Posterior, traces: Sequence[Trace], warmup: int, cells: IntArray) -> Any:
+    """Draws as an `xarray.DataTree` with the groups that ArviZ knows."""
+    try:
+        import xarray as xr
+    except ImportError:
+        raise ImportError("to_datatree needs xarray: pip install 'bayesring[arviz]'.") from None
+    scalars = scalar_draws(traces, warmup)
+    log_likelihood = scalars.pop("log likelihood")
+    variables = {
+        name.replace(" ", "_"): (("chain", "draw"), numbers) for name, numbers in scalars.items()
+    }
+    entries = xr.Dataset(
+        {"entry": (("chain", "draw", "cell"), entry_draws(posterior, cells))},
+        coords={"cell": [_cell(cell) for cell in cells]},
+    )
+    every = log_likelihood.shape[1] // entries.sizes["draw"]
+    kept = slice(every - 1, every * entries.sizes["draw"], every)
+    scalars_kept = xr.Dataset(variables).isel(draw=kept)
+    stats = xr.Dataset({"lp": (("chain", "draw"), log_likelihood)}).isel(draw=kept)
+    chain_and_draw = {
+        "chain": np.arange(len(traces)),
+        "draw": np.arange(entries.sizes["draw"]),
+    }
+    return xr.DataTree.from_dict(
+        {
+            "posterior": xr.merge([scalars_kept, entries]).assign_coords(chain_and_draw),
+            "sample_stats": stats.assign_coords(chain_and_draw),
+        }
+    )
+
+
+def _slow_chains(
+    names: Sequence[str], summary: Summary, posterior: Posterior, warmup: int, draws: int
+) -> list[str]:
+    """Sentences on chains that disagree, and on too few effective draws."""
+    problems = []
+    rhat = np.nan_to_num(summary.rhat, nan=np.inf)
+    if rhat.max() > RHAT_LIMIT:
+        place = int(np.argmax(rhat))
+        problems.append(
+            f"R-hat of {names[place]} is {rhat[place]:.4g}, above {RHAT_LIMIT}: the chains have "
+            f"not come to agree; run longer, with warmup={2 * warmup} and draws={2 * draws}."
+        )
+    ess = np.nan_to_num(np.minimum(summary.ess_bulk, summary.ess_tail), nan=0.0)
+    needed = ESS_PER_CHAIN * len(posterior.chains)
+    if ess.min() < needed:
+        place = int(np.argmin(ess))
+        problems.append(
+            f"{names[place]} has {ess[place]:.0f} effective draws, fewer than {needed}: its error "
+            f"bar is rough; keep more, with draws={int(2 * draws)}."
+        )
+    return problems
+
+
+def _ring_problems(posterior: Posterior, n_observations: int) -> list[str]:
+    """Sentences on rank and size."""
+    problems = []
+    ranks = [tuple(map(int, draws.bonds)) for draws in posterior.chains]
+    if len(set(ranks)) > 1:
+        listed = ", ".join("x".join(map(str, rank)) for rank in ranks)
+        problems.append(
+            f"The chains ended at different ranks ({listed}): they describe different models, and "
+            "their predictions are averaged; give rank= a number, or a longer warmup."
+        )
+    n_parameters = max(draws.flat.shape[1] for draws in posterior.chains)
+    if n_parameters > n_observations:
+        problems.append(
+            f"The ring has {n_parameters:,} parameters for {n_observations:,} observations: the "
+            "prior decides much of the answer; a smaller rank= would rely on it less."
+        )
+    return problems
+
+
+def _cell(cell: IntArray) -> str:
+    return f"({', '.join(str(int(index)) for index in cell)})"
