@@ -66,8 +66,8 @@ def main() -> None:
     for name, _, share in CASES:
         rows = [row for row in results if row["data"] == name and row["known"] == share]
         mean = {key: np.mean([row[key] for row in rows]) for key in rows[0] if key != "data"}
-        spread = [f"{min(row[f'{level:.0%}'] for row in rows):.1%} to "
-                  f"{max(row[f'{level:.0%}'] for row in rows):.1%}" for level in LEVELS]  # fmt: skip
+        ends = [[row[f"{level:.0%}"] for row in rows] for level in LEVELS]
+        spread = [f"{min(each):.1%} to {max(each):.1%}" for each in ends]
         lines.append(
             f"| {name}, {share:.0%} known | {mean['50%']:.1%} ({spread[0]}) | "
             f"{mean['90%']:.1%} ({spread[1]}) | {mean['RMSE']:.4g} | {mean['CRPS']:.4g} | "
@@ -93,19 +93,19 @@ settings), and the hidden values were looked up in their intervals. An honest in
 ## Why this works
 
 The noise of real tables is not normal: most values lie close to the fit and some far off, and some
-places or bands are noisier than others. Taken as normal, intervals that are right at 90 % are far too
-wide at 50 % (on these data they would cover 60 to 73 %). So a tenth of the training data is held out in
-warm-up, twice useful: the held-out squared error in excess of the posterior variance bounds the noise
-from below, and the sizes of the held-out errors, in predicted standard deviations, say by how much
-intervals of each level are to be stretched or shrunk. Then the chains go on with all of the training
-data. Hidden cells are never looked at.
+places or bands are noisier than others. Taken as normal, intervals that are right at 90 % are far
+too wide at 50 % (on these data they would cover 60 to 73 %). So a tenth of the training data is
+held out in warm-up, twice useful: the held-out squared error in excess of the posterior variance
+bounds the noise from below, and the sizes of the held-out errors, in predicted standard
+deviations, say by how much intervals of each level are to be stretched or shrunk. Then the chains
+go on with all of the training data. Hidden cells are never looked at.
 
 ## What it does not promise
 
 The calibration holds on average over cells like the training cells. It does not make each slice's
 intervals right if some slices are much noisier than others, nor those of cells unlike the known
-ones (a new station, the months after the last). Standard deviations, predictive samples, CRPS and log
-score are those of the normal mixture itself, without the stretching.
+ones (a new station, the months after the last). Standard deviations, predictive samples, CRPS and
+log score are those of the normal mixture itself, without the stretching.
 """
 
 
