@@ -152,6 +152,15 @@ def test_tail_equals_its_definition(rng, sampler, chains, length):
         assert diagnostics.ess_tail(draws) == pytest.approx(min(expected), rel=1e-10)
 
 
+@pytest.mark.parametrize("ones", [(6, 55, 57, 58, 59, 60, 122), (2, 3, 4, 5, 6, 7, 98)])
+def test_sums_of_zero_do_not_depend_on_rounding(ones):
+    # Here rho_30 + rho_31 = 0, which comes out of the Fourier transform as 1e-16 or so.
+    draws = np.zeros((1, 123))
+    draws[0, list(ones)] = 1.0
+    expected = ess_by_fractions(draws.astype(int).tolist())
+    assert diagnostics.ess_mean(draws) == pytest.approx(expected, rel=1e-10)
+
+
 @pytest.mark.parametrize("rho", [-0.4, 0.0, 0.5, 0.9])
 def test_ess_of_an_autoregression(rng, rho):
     draws = autoregressive(rng, rho, (4, 2500, 60))

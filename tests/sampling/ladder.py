@@ -97,7 +97,7 @@ def batch_error(draws, n_batches: int = 50) -> np.ndarray:
 
 
 def calibration(
-    likelihood, prior, update, seed: int, n_simulations=200, n_draws=63, thin=6, warmup=150
+    likelihood, prior, update, seed: int, n_simulations=200, n_draws=63, thin=4, warmup=100
 ) -> dict[str, float]:
     """Talts et al. (2018): the truth's rank among posterior draws is uniform.
 

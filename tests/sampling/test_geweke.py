@@ -44,7 +44,7 @@ def test_entry_wise_updates(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize(("likelihood", "core_prior", "update"), SAMPLERS, ids=name_of)
 def test_every_sampler(likelihood, core_prior, update, seed):
-    result = run(likelihood, core_prior, update, seed, 40_000)
+    result = run(likelihood, core_prior, update, seed, 24_000)
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
 
 

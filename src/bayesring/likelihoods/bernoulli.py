@@ -87,7 +87,7 @@ class Bernoulli:
         return np.asarray(expit(fitted))
 
     def variance(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """P (1 - p)."""
+        """The variance p (1 - p) of a toss."""
         return np.asarray(expit(fitted) * expit(-fitted))
 
     def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:

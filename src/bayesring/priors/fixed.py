@@ -47,7 +47,7 @@ class Fixed:
         return FixedHyper()
 
     def slice_prior(self, shape: CoreShape, hyper: FixedHyper) -> SlicePrior:
-        """Psi I for every slice, mean zero."""
+        """Give every entry of every slice the precision psi and mean zero."""
         size = shape[1] * shape[2]
         zero = np.zeros((size, size))
         return SlicePrior(zero, np.full((1, size), self.precision), np.zeros((1, size)))
