@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.progress import track
@@ -54,14 +55,17 @@ def measure(tensor: FloatArray, share: float, seed: int) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Measure every case, write the table."""
-    results = []
+def measure_all() -> list[dict[str, Any]]:
+    """Measure every case with every seed."""
     jobs = [(case, seed) for case in CASES for seed in SEEDS]
-    for (name, loader, share), seed in track(jobs, "coverage"):
-        results.append(
-            {"data": name, "known": share, "seed": seed} | measure(loader(), share, seed)
-        )
+    return [
+        {"data": name, "known": share, "seed": seed} | measure(loader(), share, seed)
+        for (name, loader, share), seed in track(jobs, "coverage")
+    ]
+
+
+def page(results: list[dict[str, Any]]) -> str:
+    """The results as a page, means and ranges over the seeds."""
     lines = []
     for name, _, share in CASES:
         rows = [row for row in results if row["data"] == name and row["known"] == share]
@@ -73,9 +77,14 @@ def main() -> None:
             f"{mean['90%']:.1%} ({spread[1]}) | {mean['RMSE']:.4g} | {mean['CRPS']:.4g} | "
             f"{mean['log score']:.3f} |"
         )
-    page = PAGE.format(table="\n".join(lines), seeds=", ".join(map(str, SEEDS)))
-    (ROOT / "docs" / "reliability.md").write_text(page)
+    return PAGE.format(table="\n".join(lines), seeds=", ".join(map(str, SEEDS)))
+
+
+def main() -> None:
+    """Measure, and write numbers and page."""
+    results = measure_all()
     (ROOT / "docs" / "reliability.json").write_text(json.dumps(results, indent=1) + "\n")
+    (ROOT / "docs" / "reliability.md").write_text(page(results))
 
 
 PAGE = """# How far the intervals can be trusted
