@@ -37,7 +37,7 @@ test: lint types  ## lint, types and tests, under 10 minutes
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: setup  ## the statistical tests at full length
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 -m slow -v
 
 format: setup  ## put the code into shape
 	$(BIN)/ruff check --fix src tests benchmarks

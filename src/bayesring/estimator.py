@@ -35,7 +35,7 @@ from bayesring.convergence import (
     to_datatree,
 )
 from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, Truncation
-from bayesring.infer.run import Draws, Schedule, Trace, run_chains
+from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
@@ -249,11 +249,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             "n_observations": self.n_observations_,
             "versions": self.versions_,
         }
-        arrays: dict[str, Any] = {}
-        for chain, (draws, trace) in enumerate(zip(posterior.chains, self.trace_, strict=True)):
-            named = {**draws._asdict(), "rank": trace.rank, "log_likelihood": trace.log_likelihood}
-            named |= {f"trace {name}": numbers for name, numbers in trace.described.items()}
-            arrays |= {f"{chain}/{name}": array for name, array in named.items()}
+        arrays = storage.chains_to_arrays(posterior.chains, self.trace_)
         storage.write(path, description, arrays)
 
     def _resolve(self) -> tuple[Likelihood, RingPrior, RankPolicy]:
@@ -330,7 +326,7 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
             **parameters,
         )
         shape = tuple(description["shape"])
-        chains, traces = _read_chains(arrays, shape)
+        chains, traces = storage.chains_from_arrays(arrays, shape)
         ring.posterior_ = Posterior(
             shape,
             storage.from_plain(description["fitted likelihood"], classes),
@@ -347,32 +343,6 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         raise ValueError(f"{path} is not a complete bayesring model: {error!r}.") from error
     ring._set_fitted()
     return ring
-
-
-def _read_chains(
-    arrays: Mapping[str, Any], shape: tuple[int, ...]
-) -> tuple[tuple[Draws, ...], list[Trace]]:
-    n_chains = 1 + max(int(name.split("/")[0]) for name in arrays)
-    chains, traces = [], []
-    for chain in range(n_chains):
-        prefix = f"{chain}/"
-        own = {
-            name.removeprefix(prefix): array
-            for name, array in arrays.items()
-            if name.startswith(prefix)
-        }
-        draws = Draws(*(own[field] for field in Draws._fields))
-        sizes = np.array(shape) * np.roll(draws.bonds, 1) * draws.bonds
-        if draws.flat.shape != (len(draws.nuisance), sizes.sum()):
-            raise ValueError(f"the draws of chain {chain} do not fit the shape {shape}.")
-        described = {
-            name.removeprefix("trace "): array
-            for name, array in own.items()
-            if name.startswith("trace ")
-        }
-        chains.append(draws)
-        traces.append(Trace(own["rank"], own["log_likelihood"], described))
-    return tuple(chains), traces
 
 
 def _named(

@@ -11,13 +11,15 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bayesring.infer.run import Draws, Trace
 
 FORMAT = "bayesring model"
 VERSION = 1
@@ -73,6 +75,42 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, EOFError, OSError) as error:
         raise ValueError(f"{path} is not a bayesring model, or is damaged: {error}.") from error
     return description, arrays
+
+
+def chains_to_arrays(chains: Sequence[Draws], traces: Sequence[Trace]) -> dict[str, NDArray[Any]]:
+    """Draws and traces of all chains as named arrays: "0/flat", "0/trace noise", ..."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for chain, (draws, trace) in enumerate(zip(chains, traces, strict=True)):
+        named = {**draws._asdict(), "rank": trace.rank, "log_likelihood": trace.log_likelihood}
+        named |= {f"trace {name}": numbers for name, numbers in trace.described.items()}
+        arrays |= {f"{chain}/{name}": array for name, array in named.items()}
+    return arrays
+
+
+def chains_from_arrays(
+    arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]
+) -> tuple[tuple[Draws, ...], list[Trace]]:
+    """What `chains_to_arrays` named, checked against the shape of the tensor."""
+    chains, traces = [], []
+    for chain in range(1 + max(int(name.split("/")[0]) for name in arrays)):
+        prefix = f"{chain}/"
+        own = {
+            name.removeprefix(prefix): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
+        draws = Draws(*(own[field] for field in Draws._fields))
+        sizes = np.array(shape) * np.roll(draws.bonds, 1) * draws.bonds
+        if draws.flat.shape != (len(draws.nuisance), sizes.sum()):
+            raise ValueError(f"the draws of chain {chain} do not fit the shape {shape}.")
+        described = {
+            name.removeprefix("trace "): array
+            for name, array in own.items()
+            if name.startswith("trace ")
+        }
+        chains.append(draws)
+        traces.append(Trace(own["rank"], own["log_likelihood"], described))
+    return tuple(chains), traces
 
 
 def _member(name: str) -> zipfile.ZipInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -10,9 +11,13 @@ import numpy as np
 import pytest
 
 from bayesring import likelihoods, priors, storage
+from bayesring.infer import gibbs
+from bayesring.infer.base import make_problem
+from bayesring.infer.streams import Streams
+from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Likelihood
 from bayesring.priors import CorePrior
-from tests.models import CORE_PRIORS, LIKELIHOODS, name_of
+from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, draw_model, name_of
 
 
 def public_methods(protocol):
@@ -50,6 +55,28 @@ def test_every_file_is_listed(package):
     for path in Path(package.__file__).parent.glob("*.py"):
         if path.stem != "__init__":
             assert f"{package.__name__}.{path.stem}" in homes
+
+
+@pytest.mark.parametrize(("likelihood", "core_prior", "update"), SAMPLERS, ids=name_of)
+def test_samplers(rng, likelihood, core_prior, update):
+    """A scan keeps shapes, leaves its input alone, and is a function of its streams."""
+    state, data, prior = draw_model(rng, likelihood, core_prior)
+    problem = make_problem(data, likelihood, prior, UPDATES[update])
+    streams, before = Streams.of_chain(1, 0), copy.deepcopy(state)
+    new, info = gibbs.step(streams, 1, state, problem)
+    again, _ = gibbs.step(streams, 1, state, problem)
+    other, _ = gibbs.step(streams, 2, state, problem)
+    assert new.rank == state.rank
+    assert np.isfinite(info.log_likelihood)
+    for old, kept, one, two, three in zip(
+        before.cores, state.cores, new.cores, again.cores, other.cores, strict=True
+    ):
+        assert old.shape == one.shape
+        np.testing.assert_array_equal(old, kept)
+        np.testing.assert_array_equal(one, two)
+        assert not np.allclose(one, three)
+    for shares in info.contributions:
+        np.testing.assert_allclose(shares.sum(), 1.0)
 
 
 @pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
