@@ -20,6 +20,8 @@ from bayesring.likelihoods.gaussian import LEVELS, NORMAL_TAILS, Gaussian, draw_
         (50.0, 10.0, 2.0),
         (20_000.0, 1_000.0, 19.9),
         (20_000.0, 1_000.0, 10.0),
+        (1.5, 0.5, 1e-3),
+        (2.6, 0.5, 1e-6),
     ],
 )
 def test_draws_follow_the_truncated_law(rng, shape, rate, upper):
@@ -75,3 +77,17 @@ def test_few_held_out_values_leave_the_tails_nearly_normal(rng):
 def test_wrong_number_of_tails():
     with pytest.raises(ValueError, match="tails of Gaussian must be 99 numbers or none, got 2"):
         Gaussian(tails=(1.0, 2.0))
+
+
+def test_intervals_of_higher_level_are_wider(rng):
+    tails = tuple(np.sort(rng.gamma(0.3, size=LEVELS.size)))
+    likelihood = Gaussian(tails=tails)
+    levels = np.linspace(0.0005, 0.9995, 2000)
+    assert np.all(np.diff([likelihood.calibrated_level(level) for level in levels]) >= 0)
+
+
+def test_a_large_offset_is_not_taken_for_a_constant(rng):
+    location, scale = Gaussian().units(1e13 + rng.standard_normal(1000))
+    assert location == pytest.approx(1e13)
+    assert scale == pytest.approx(1.0, abs=0.1)
+    assert Gaussian().units(np.full(1000, 0.1)) == pytest.approx((0.1, 0.1))

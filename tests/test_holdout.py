@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesring import TensorRing, metrics
+from bayesring import TensorRing, metrics, ring
 from bayesring.infer.holdout import FEWEST, MEMORY, MOST, RunningMoments, hold_out, pooled
 from bayesring.likelihoods import Gaussian
 from bayesring.observations import Observations
@@ -22,15 +22,15 @@ def make(rng, n):
 
 
 def test_parts_are_disjoint_and_complete(rng):
-    data = make(rng, 500)
+    data = make(rng, 600)
     rest, held = hold_out(data, seed=3)
-    assert len(held.values) == 50
+    assert len(held.values) == 60
     assert sorted(rows(rest) + rows(held)) == rows(data)
 
 
 def test_the_choice_ignores_the_order_of_arrival(rng):
-    data = make(rng, 500)
-    shuffle = rng.permutation(500)
+    data = make(rng, 600)
+    shuffle = rng.permutation(600)
     other = Observations(data.coords[shuffle], data.values[shuffle], SHAPE)
     assert rows(hold_out(data, 3)[1]) == rows(hold_out(other, 3)[1])
     assert rows(hold_out(data, 3)[1]) != rows(hold_out(data, 4)[1])
@@ -59,6 +59,8 @@ def test_the_bound_is_the_excess_of_held_out_error():
     values, mean = np.array([0.5, -0.5]), np.zeros(2)
     bound = Gaussian().calibrate(values, mean, np.full(2, 0.05)).max_precision
     np.testing.assert_allclose(bound, 1 / 0.2)
+    uneven = Gaussian().calibrate(np.array([0.5, 0.1]), mean, np.zeros(2)).max_precision
+    np.testing.assert_allclose(uneven, 1 / (0.13 - 0.12 / np.sqrt(2)))
     assert Gaussian().calibrate(10 * values, mean, np.zeros(2)).max_precision == 1.0
     assert Gaussian().calibrate(values, mean, np.ones(2)).max_precision > 1e9
 
@@ -81,9 +83,32 @@ def test_noise_that_is_not_normal_is_not_fitted_away(rng):
     settings = {"warmup": 240, "draws": 60, "chains": 1, "random_state": 1, "progress": False}
     errors, covers = [], []
     for likelihood in (Gaussian(max_precision=np.inf), Gaussian()):
-        ring = TensorRing(6, likelihood=likelihood, shape=SHAPE, **settings)
-        ring.fit(coords[:900], y[:900])
-        errors.append(metrics.rmse(y[900:], ring.predict(coords[900:])))
-        covers.append(metrics.coverage(y[900:], *ring.predict_interval(coords[900:])))
+        model = TensorRing(6, likelihood=likelihood, shape=SHAPE, **settings)
+        model.fit(coords[:900], y[:900])
+        errors.append(metrics.rmse(y[900:], model.predict(coords[900:])))
+        covers.append(metrics.coverage(y[900:], *model.predict_interval(coords[900:])))
     assert errors[1] < 0.95 * errors[0]
     assert covers[0] < 0.85 < covers[1]
+
+
+def test_the_guard_does_little_where_noise_is_normal(rng):
+    """Rank and noise as modelled: with the guard, errors and log scores are as good as without."""
+    ratios, scores = [], []
+    for seed in range(4):
+        cores = [rng.standard_normal((size, 1, 1)) for size in (15, 12, 10)]
+        coords = random_coords(rng, (15, 12, 10), 1600)
+        y = ring.entries(cores, coords) + 0.7 * rng.standard_normal(1600)
+        for likelihood in (Gaussian(), Gaussian(max_precision=np.inf)):
+            model = TensorRing(
+                2,
+                likelihood=likelihood,
+                shape=(15, 12, 10),
+                warmup=200,
+                draws=100,
+                random_state=seed,
+                progress=False,
+            ).fit(coords[:600], y[:600])
+            ratios.append(np.mean(model.trace_[0].described["noise"][-100:]) / 0.7)
+            scores.append(model.posterior_.log_score(coords[600:], y[600:]).mean())
+    assert np.all(np.abs(np.array(ratios) - 1) < 0.15)
+    assert np.mean(scores[0::2]) > np.mean(scores[1::2]) - 0.02

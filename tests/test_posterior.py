@@ -27,7 +27,13 @@ def make_posterior(rng, likelihood, n_draws=(6, 4), n_jobs=2):
         ]
         nuisance = np.stack([likelihood.draw_nuisance(rng) for _ in range(n)])
         chains.append(
-            Draws(np.stack([r.flat for r in rings]), rings[0].starts, rings[0].bonds, nuisance)
+            Draws(
+                np.stack([r.flat for r in rings]),
+                rings[0].starts,
+                rings[0].bonds,
+                nuisance,
+                np.arange(n),
+            )
         )
     location, scale = (3.0, 2.5) if isinstance(likelihood, Gaussian) else (0.0, 1.0)
     return Posterior(SHAPE, likelihood, location, scale, tuple(chains), n_jobs)

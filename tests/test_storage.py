@@ -86,6 +86,27 @@ def test_wrong_descriptions_are_refused(path, change, message):
         load(path)
 
 
+def test_a_missing_folder_is_named(path):
+    with pytest.raises(FileNotFoundError, match="cannot be written: there is no folder"):
+        load(path).save(path.parent / "nowhere" / "model.ring")
+
+
+def test_files_have_the_usual_rights(path):
+    (path.parent / "plain").touch()
+    assert path.stat().st_mode == (path.parent / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("rank", [np.int64(2), np.array(2), [1, 2, 1], np.array([1, 2, 1])])
+def test_awkward_parameters_are_saved(tmp_path, rank):
+    ring = TensorRing(
+        rank, shape=np.array([3, 2, 2]), warmup=2, draws=3, random_state=np.int64(4), progress=False
+    )
+    ring.fit(X, [1, 2, 3]).save(tmp_path / "model.ring")
+    loaded = load(tmp_path / "model.ring")
+    np.testing.assert_array_equal(loaded.predict(X), ring.predict(X))
+    np.testing.assert_array_equal(loaded.fit(X, [1, 2, 3]).predict(X), ring.predict(X))
+
+
 def test_a_failed_write_leaves_the_old_file(path):
     before = path.read_bytes()
     with pytest.raises(ValueError, match="Object arrays cannot be saved"):

@@ -35,7 +35,7 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
     if not np.issubdtype(coords.dtype, np.integer):
         raise ValueError(
             f"{name} must hold integer coordinates that count from 0, got {coords.dtype} values "
-            f"such as {coords[0, 0]!r} in row 0; convert them with {name}.astype(int) if they are "
+            f"such as {coords[0, 0]} in row 0; convert them with {name}.astype(int) if they are "
             "whole numbers."
         )
     if coords.dtype.kind == "i" and coords.min() < 0:
@@ -149,6 +149,10 @@ def _as_array(data: Any, name: str) -> Any:
             f"{name} is a sparse matrix, but a dense array of coordinates is required; "
             "sparse input is not supported here."
         )
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} is a masked array, whose mask would be lost; leave masked rows out of X and y."
+        )
     try:
         array = np.asarray(data)
     except ValueError:
@@ -157,6 +161,7 @@ def _as_array(data: Any, name: str) -> Any:
         raise ValueError(f"{name} holds complex numbers. Complex data not supported.")
     if array.dtype == object:
         raise ValueError(
-            f"{name} holds Python objects such as {array.ravel()[0]!r}, but numbers are required."
+            f"{name} holds Python objects (dtype object) such as {array.ravel()[0]!r}, but numbers "
+            f"are required; convert it, for example with {name}.astype(int)."
         )
     return array

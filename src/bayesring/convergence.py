@@ -107,12 +107,19 @@ def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
 def entry_draws(posterior: Posterior, cells: IntArray) -> FloatArray:
     """Entries in the units of the data, (chains, draws, n); longer chains are thinned to match."""
     entries = posterior.location + posterior.scale * posterior.entries(cells)
-    lengths = [len(draws.flat) for draws in posterior.chains]
-    parts = np.split(entries, np.cumsum(lengths)[:-1])
-    shortest = min(lengths)
+    parts = np.split(entries, np.cumsum([len(draws.scans) for draws in posterior.chains])[:-1])
     return np.stack(
-        [part[np.linspace(0, len(part) - 1, shortest).round().astype(int)] for part in parts]
+        [part[rows] for part, rows in zip(parts, _matching_draws(posterior), strict=True)]
     )
+
+
+def _matching_draws(posterior: Posterior) -> list[IntArray]:
+    """For each chain, which of its kept draws to take so that all chains have equally many."""
+    shortest = min(len(draws.scans) for draws in posterior.chains)
+    return [
+        np.linspace(0, len(draws.scans) - 1, shortest).round().astype(int)
+        for draws in posterior.chains
+    ]
 
 
 def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
@@ -121,33 +128,31 @@ def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
     return np.stack([rng.integers(0, size, N_CELLS) for size in shape], axis=1)
 
 
-def to_datatree(posterior: Posterior, traces: Sequence[Trace], warmup: int, cells: IntArray) -> Any:
+def to_datatree(posterior: Posterior, traces: Sequence[Trace], cells: IntArray) -> Any:
     """Draws as an `xarray.DataTree` with the groups that ArviZ knows."""
     try:
         import xarray as xr
     except ImportError:
         raise ImportError("to_datatree needs xarray: pip install 'bayesring[arviz]'.") from None
-    scalars = scalar_draws(traces, warmup)
-    log_likelihood = scalars.pop("log likelihood")
-    variables = {
-        name.replace(" ", "_"): (("chain", "draw"), numbers) for name, numbers in scalars.items()
+    kept = [
+        draws.scans[rows] - 1
+        for draws, rows in zip(posterior.chains, _matching_draws(posterior), strict=True)
+    ]
+    scalars = {
+        name.replace(" ", "_"): (
+            ("chain", "draw"),
+            np.stack([numbers[rows] for numbers, rows in zip(each, kept, strict=True)]),
+        )
+        for name, each in scalar_draws(traces, 0).items()
     }
-    entries = xr.Dataset(
-        {"entry": (("chain", "draw", "cell"), entry_draws(posterior, cells))},
-        coords={"cell": [_cell(cell) for cell in cells]},
-    )
-    every = log_likelihood.shape[1] // entries.sizes["draw"]
-    kept = slice(every - 1, every * entries.sizes["draw"], every)
-    scalars_kept = xr.Dataset(variables).isel(draw=kept)
-    stats = xr.Dataset({"lp": (("chain", "draw"), log_likelihood)}).isel(draw=kept)
-    chain_and_draw = {
-        "chain": np.arange(len(traces)),
-        "draw": np.arange(entries.sizes["draw"]),
-    }
+    log_likelihood = scalars.pop("log_likelihood")
+    entries = (("chain", "draw", "cell"), entry_draws(posterior, cells))
+    coords = {"chain": np.arange(len(kept)), "draw": np.arange(len(kept[0]))}
+    named_cells = {"cell": [_cell(cell) for cell in cells]}
     return xr.DataTree.from_dict(
         {
-            "posterior": xr.merge([scalars_kept, entries]).assign_coords(chain_and_draw),
-            "sample_stats": stats.assign_coords(chain_and_draw),
+            "posterior": xr.Dataset(scalars | {"entry": entries}, coords | named_cells),
+            "sample_stats": xr.Dataset({"log_likelihood": log_likelihood}, coords),
         }
     )
 
@@ -156,21 +161,27 @@ def _slow_chains(
     names: Sequence[str], summary: Summary, posterior: Posterior, warmup: int, draws: int
 ) -> list[str]:
     """Sentences on chains that disagree, and on too few effective draws."""
+    if np.isnan(summary.rhat).any():
+        return [
+            f"{draws} draws per chain are too few to judge; keep more, with draws={ESS_PER_CHAIN} "
+            "or above."
+        ]
     problems = []
-    rhat = np.nan_to_num(summary.rhat, nan=np.inf)
+    rhat = summary.rhat
     if rhat.max() > RHAT_LIMIT:
         place = int(np.argmax(rhat))
         problems.append(
             f"R-hat of {names[place]} is {rhat[place]:.4g}, above {RHAT_LIMIT}: the chains have "
-            f"not come to agree; run longer, with warmup={2 * warmup} and draws={2 * draws}."
+            f"not come to agree; run longer, with warmup={max(2 * warmup, 100)} "
+            f"and draws={max(2 * draws, ESS_PER_CHAIN)}."
         )
-    ess = np.nan_to_num(np.minimum(summary.ess_bulk, summary.ess_tail), nan=0.0)
+    ess = np.minimum(summary.ess_bulk, summary.ess_tail)
     needed = ESS_PER_CHAIN * len(posterior.chains)
     if ess.min() < needed:
         place = int(np.argmin(ess))
         problems.append(
             f"{names[place]} has {ess[place]:.0f} effective draws, fewer than {needed}: its error "
-            f"bar is rough; keep more, with draws={int(2 * draws)}."
+            f"bar is rough; keep more, with draws={max(2 * draws, ESS_PER_CHAIN)}."
         )
     return problems
 

@@ -39,6 +39,7 @@ from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
+from bayesring.observations import in_order
 from bayesring.posterior import Posterior
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
@@ -50,6 +51,8 @@ LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
 }
 PRIORS: dict[str, Callable[[], CorePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
 INFERENCES = ("gibbs",)
+SAMPLE_STREAM = 1
+"""Sets the stream of `sample` apart from a user's own stream of the same seed."""
 
 
 class TensorRing(BaseEstimator):  # type: ignore[misc]
@@ -117,16 +120,20 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D)."""
         likelihood, prior, policy = self._resolve()
         data = check_observations(X, y, self.shape if shape is None else shape)
+        likelihood.check(data.values)
+        data = in_order(data)
         warmup = check_count(self.warmup, "warmup", 0)
         draws = check_count(self.draws, "draws", 1)
         chains = check_count(self.chains, "chains", 1)
         budget = check_count(self.max_memory, "max_memory", 1)
         n_jobs = count_threads(self.n_jobs)
-        likelihood.check(data.values)
+        for concern in likelihood.data_concerns(data.values):
+            warnings.warn(concern, UserWarning, stacklevel=2)
         location, scale = likelihood.units(data.values)
         standard = data._replace(values=(data.values - location) / scale)
         seed = _seed(self.random_state)
-        policy.start(len(data.shape))
+        _check_memory(data.shape, policy.start(len(data.shape)), budget // chains)
+        described = self._describe(likelihood, prior, policy, seed)
 
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
             likelihood, results = run_chains(
@@ -147,8 +154,9 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         )
         self.trace_ = [trace for _, trace in results]
         self.seed_ = seed
+        self.warmup_ = warmup
         self.n_observations_ = len(data.values)
-        self.versions_ = _versions()
+        self.description_ = described
         self._set_fitted()
         return self
 
@@ -184,9 +192,13 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
     def sample(
         self, X: Any, n_draws: int = 100, *, random_state: int | Generator | None = None
     ) -> FloatArray:
-        """Predictive draws (n_draws, n), noise included; the cells of one row belong together."""
+        """Predictive draws (n_draws, n), noise included; the cells of one row belong together.
+
+        The same every time, unless `random_state` says otherwise.
+        """
         posterior, coords = self._posterior(), self._coords(X)
-        rng = np.random.default_rng(self.seed_ if random_state is None else random_state)
+        own = [self.seed_, SAMPLE_STREAM]
+        rng = np.random.default_rng(own if random_state is None else random_state)
         return posterior.sample(rng, coords, check_count(n_draws, "n_draws", 1))
 
     def score(self, X: Any, y: Any) -> float:
@@ -207,7 +219,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         found = diagnose(
             self._posterior(),
             self.trace_,
-            self.warmup,
+            self.warmup_,
             self.n_observations_,
             None if X is None else self._coords(X),
             self.seed_,
@@ -224,39 +236,45 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         """
         posterior = self._posterior()
         cells = random_cells(posterior.shape, self.seed_) if X is None else self._coords(X)
-        return to_datatree(posterior, self.trace_, self.warmup, cells)
+        return to_datatree(posterior, self.trace_, cells)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""
         posterior = self._posterior()
-        likelihood, prior, policy = self._resolve()
-        description = {
-            "parameters": {
-                **{
-                    name: storage.to_plain(value)
-                    for name, value in self.get_params(deep=False).items()
-                    if name not in ("likelihood", "prior", "rank", "random_state")
-                },
-                "random_state": self.seed_,
-            },
-            "likelihood": storage.to_plain(likelihood),
+        description = self.description_ | {
             "fitted likelihood": storage.to_plain(posterior.likelihood),
-            "prior": storage.to_plain(prior),
-            "rank": storage.to_plain(policy),
             "shape": list(posterior.shape),
             "location": posterior.location,
             "scale": posterior.scale,
+            "warmup": self.warmup_,
             "n_observations": self.n_observations_,
-            "versions": self.versions_,
         }
         arrays = storage.chains_to_arrays(posterior.chains, self.trace_)
         storage.write(path, description, arrays)
 
+    def _describe(
+        self, likelihood: Likelihood, prior: RingPrior, policy: RankPolicy, seed: int
+    ) -> dict[str, Any]:
+        """The parameters of this fit as plain data, with what its bits depend on."""
+        objects = ("likelihood", "prior", "rank", "random_state")
+        parameters = {
+            name: storage.to_plain(value)
+            for name, value in self.get_params(deep=False).items()
+            if name not in objects
+        }
+        return {
+            "parameters": parameters | {"random_state": seed},
+            "likelihood": storage.to_plain(likelihood),
+            "prior": storage.to_plain(prior),
+            "rank": storage.to_plain(policy),
+            "versions": _versions(),
+        }
+
     def _resolve(self) -> tuple[Likelihood, RingPrior, RankPolicy]:
         """Objects for the names given."""
         if self.inference not in INFERENCES:
-            raise unknown_name("inference", self.inference, INFERENCES, "nothing else yet")
-        if self.update not in UPDATES:
+            raise unknown_name("inference", self.inference, INFERENCES, "nothing else")
+        if not isinstance(self.update, str) or self.update not in UPDATES:
             raise unknown_name("update", self.update, UPDATES, "nothing else")
         likelihood = _named(
             "likelihood", self.likelihood, LIKELIHOODS, Likelihood, "bayesring.likelihoods"
@@ -338,7 +356,9 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         ring.trace_ = traces
         ring.seed_ = parameters["random_state"]
         ring.n_observations_ = description["n_observations"]
-        ring.versions_ = description["versions"]
+        ring.warmup_ = description["warmup"]
+        kept = ("parameters", "likelihood", "prior", "rank", "versions")
+        ring.description_ = {name: description[name] for name in kept}
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"{path} is not a complete bayesring model: {error!r}.") from error
     ring._set_fitted()
@@ -365,7 +385,23 @@ def _policy(rank: Any) -> RankPolicy:
         return Adaption()
     if hasattr(rank, "adapt"):
         return rank  # type: ignore[no-any-return]
-    return FixedRank(tuple(rank) if isinstance(rank, (list, np.ndarray)) else rank)
+    try:
+        numbers = np.atleast_1d(rank).tolist()
+        given = tuple(numbers) if np.ndim(rank) else numbers[0]
+    except ValueError:
+        given = rank
+    return FixedRank(given)
+
+
+def _check_memory(shape: tuple[int, ...], rank: tuple[int, ...], budget: int) -> None:
+    """Refuse a ring of which not even one draw per chain fits into the memory given."""
+    draw_bytes = 8 * sum(size * rank[mode - 1] * rank[mode] for mode, size in enumerate(shape))
+    if draw_bytes > budget:
+        raise ValueError(
+            f"One draw of a ring of shape {shape} and rank {rank} takes {draw_bytes / 2**30:.2f} "
+            f"GiB, but max_memory leaves {budget / 2**30:.2f} GiB per chain; give a larger "
+            "max_memory= or a smaller rank=, or code the modes so that fewer places are empty."
+        )
 
 
 def _storable_classes() -> dict[str, Callable[..., Any]]:

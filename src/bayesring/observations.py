@@ -54,6 +54,13 @@ class Block(NamedTuple):
         return np.repeat(indices, np.diff(self.bounds))
 
 
+def in_order(data: Observations) -> Observations:
+    """The same observations, sorted by coordinates, then value: arrival cannot matter after."""
+    keys = (data.values, *(data.coords[:, mode] for mode in reversed(range(len(data.shape)))))
+    order = np.lexsort(keys)
+    return Observations(data.coords[order], data.values[order], data.shape)
+
+
 def mode_views(
     data: Observations, block_size: int | None = None, cut_slices: bool = True
 ) -> tuple[tuple[Block, ...], ...]:
@@ -70,10 +77,9 @@ def mode_views(
     """
     n = len(data.values)
     size = block_size or max(BLOCK_SIZE, -(-n // MAX_BLOCKS))
-    keys = (data.values, *(data.coords[:, mode] for mode in reversed(range(len(data.shape)))))
-    arrival = np.lexsort(keys)
-    coords = np.asarray(data.coords, dtype=np.int32)[arrival]
-    values = np.asarray(data.values, dtype=np.float64)[arrival]
+    data = in_order(data)
+    coords = np.asarray(data.coords, dtype=np.int32)
+    values = np.asarray(data.values, dtype=np.float64)
     return tuple(
         _blocks(coords, values, data.shape, mode, size, cut_slices)
         for mode in range(len(data.shape))

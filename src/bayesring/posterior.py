@@ -14,10 +14,10 @@ from math import prod
 import numpy as np
 from numpy.random import Generator
 from scipy.special import logsumexp
-from threadpoolctl import threadpool_limits
 
 from bayesring import ring
 from bayesring.infer.run import Draws
+from bayesring.infer.threads import one_blas_thread
 from bayesring.kernels import entries as entries_kernel
 from bayesring.likelihoods.base import Likelihood
 from bayesring.types import FloatArray, IntArray
@@ -156,7 +156,7 @@ class Posterior:
             where = (*[slice(None)] * longest, slices)
             mean[where], deviation[where] = self._dense_moments(longest, slices, noise)
 
-        with threadpool_limits(1):
+        with one_blas_thread:
             self._map(fill, range(0, self.shape[longest], step))
         return self._restore(mean), self.scale * deviation
 

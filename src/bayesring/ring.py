@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def change_gauge(cores: Sequence[FloatArray], bond: int, matrix: FloatArray) -> 
 
 def expand_rank(rank: int | Sequence[int], order: int) -> tuple[int, ...]:
     """One number per bond from a number or a sequence, or a sentence on what is wrong."""
-    given = (rank,) * order if isinstance(rank, (int, np.integer)) else tuple(rank)
+    given: tuple[Any, ...] = tuple(rank) if isinstance(rank, (tuple, list)) else (rank,) * order
     if len(given) != order:
         raise ValueError(
             f"rank has {len(given)} numbers, but the data have {order} modes and so {order} bonds; "

@@ -33,6 +33,8 @@ def write(
 ) -> None:
     """Write a description and named arrays to one file."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}.")
     text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
@@ -45,6 +47,7 @@ def write(
                 buffer = io.BytesIO()
                 np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
                 archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
+        Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -113,6 +116,13 @@ def chains_from_arrays(
     return tuple(chains), traces
 
 
+def _umask() -> int:
+    """The rights that new files shall not have; reading it takes setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def _member(name: str) -> zipfile.ZipInfo:
     """Archive member with a fixed date, so that equal models give equal files."""
     return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
@@ -123,7 +133,7 @@ def to_plain(value: Any) -> Any:
     if is_dataclass(value):
         plain = {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
         return {"class": type(value).__name__, **plain}
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list, range, np.ndarray)):
         return [to_plain(item) for item in value]
     if isinstance(value, np.generic):
         return value.item()

@@ -39,9 +39,9 @@ def test_every_sampler(likelihood, core_prior, update, seed):
     ("bug", "likelihood", "core_prior", "update"),
     [
         (bugs.noise_rate_without_its_prior, GAUSSIAN, Fixed(), "slice"),
-        (bugs.empty_slices_round_zero, GAUSSIAN, NormalGamma(), "slice"),
+        (bugs.empty_slices_round_zero, GAUSSIAN, NormalGamma(k0=0.1, c0=4.0), "slice"),
         (bugs.shifts_of_the_neighbour, GAUSSIAN, Fixed(), "entry"),
-        (bugs.shifts_of_the_neighbour, Bernoulli(), Fixed(), "slice"),
+        (bugs.shifts_of_the_neighbour, Bernoulli(), Fixed(0.2), "slice"),
     ],
     ids=name_of,
 )

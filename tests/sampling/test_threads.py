@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from bayesring import TensorRing
 from bayesring.infer import gibbs
 from bayesring.infer.base import make_problem
 from bayesring.infer.rank import Adaption, FixedRank
 from bayesring.infer.run import Schedule, run_chains
+from bayesring.infer.threads import ChainThreads
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Gaussian
-from bayesring.observations import Observations, mode_views
+from bayesring.observations import Block, Observations, mode_views
 from bayesring.priors import RingPrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coords
 
@@ -70,7 +74,7 @@ def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood):
             likelihood,
             prior,
             Adaption(every=2, kappa1=-1e-9),
-            Schedule(30, 3, 2**30),
+            Schedule(90, 3, 2**30),
             seed=5,
             n_chains=3,
             n_jobs=n_jobs,
@@ -142,12 +146,47 @@ def test_estimator_gives_the_same_predictions_on_any_number_of_threads(rng):
 
 
 def test_order_of_rows_does_not_matter(rng):
-    data = make_data(rng, LIKELIHOODS[-1])
+    """To the bit, with observations held out."""
+    data = make_data(rng, Gaussian())
     shuffle = rng.permutation(len(data.values))
     one, two = (
-        TensorRing(2, warmup=5, draws=5, random_state=3, progress=False, shape=SHAPE)
+        TensorRing(2, warmup=90, draws=5, random_state=3, progress=False, shape=SHAPE)
         .fit(data.coords[rows], data.values[rows])
         .predict(data.coords)
         for rows in (slice(None), shuffle)
     )
-    np.testing.assert_allclose(one, two, rtol=1e-9)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_fits_side_by_side_give_the_bits_of_fits_alone(rng):
+    """The limit on BLAS is one of the whole process: overlapping fits share it and put it back."""
+    data = make_data(rng, Gaussian())
+
+    def fit(draws):
+        ring = TensorRing(9, warmup=4, draws=draws, random_state=3, progress=False, shape=SHAPE)
+        return ring.fit(data.coords, data.values).predict(data.coords)
+
+    def blas_threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = blas_threads()
+    alone = [fit(draws) for draws in (3, 30)]
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(fit, (3, 30)))
+    for one, two in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert blas_threads() == before
+
+
+def test_the_first_failure_stops_all_chains():
+    """The chain that fails is named, and an endless one does not keep it waiting."""
+    block = Block(0, 0, np.array([0, 0]), np.empty((0, 1)), np.empty(0), False)
+
+    def work(chain):
+        if chain == 1:
+            raise ValueError("chain 1 failed")
+        while True:
+            list(threads.map_blocks(len, [block]))
+
+    with ChainThreads(3, 2) as threads, pytest.raises(ValueError, match="chain 1 failed"):
+        threads.map_chains(work, [0, 1, 2])

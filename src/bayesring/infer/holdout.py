@@ -14,12 +14,12 @@ from numpy.random import Generator, Philox, SeedSequence
 
 from bayesring import ring
 from bayesring.kernels import entries as entries_kernel
-from bayesring.observations import Observations
+from bayesring.observations import Observations, in_order
 from bayesring.ring import FlatRing
 from bayesring.types import FloatArray
 
 SHARE = 0.1
-FEWEST, MOST = 20, 10_000
+FEWEST, MOST = 50, 10_000
 """Observations held out; with fewer than the first number none are."""
 MEMORY = 100
 """Scans over which the running moments average."""
@@ -34,8 +34,8 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Observations 
     n_held = min(int(SHARE * n), MOST)
     if n_held < FEWEST:
         return data, None
-    order = np.lexsort((data.values, *data.coords.T))
-    shuffled = order[Generator(Philox(SeedSequence([seed, n]))).permutation(n)]
+    data = in_order(data)
+    shuffled = Generator(Philox(SeedSequence([seed, n]))).permutation(n)
     held, rest = shuffled[:n_held], shuffled[n_held:]
     return (
         Observations(data.coords[rest], data.values[rest], data.shape),

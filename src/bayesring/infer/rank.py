@@ -1,6 +1,6 @@
 """Rank adaption and truncation, per bond, in warm-up only.
 
-A policy says how large the ring starts and how it changes: (rng, state, info, scan) -> state.
+A policy says how large the ring starts and how it changes: a function of state and scan.
 Changing the rank changes the target of the chain, so it ends before the first kept draw.
 """
 

@@ -30,8 +30,8 @@ from bayesring.types import FloatArray, IntArray, RingState
 
 ADAPT, EXPLORE = 1 / 2, 3 / 4
 """Shares of the warm-up after which the rank rests, and after which exploration ends."""
-CALIBRATE_EVERY = 10
-"""Scans between two calibrations of a likelihood, and before the first."""
+CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
+"""Scans between two calibrations of a likelihood, and scans that the first needs."""
 
 
 class Schedule(NamedTuple):
@@ -66,6 +66,8 @@ class Draws(NamedTuple):
     bonds: IntArray
     nuisance: FloatArray
     """(S, p)."""
+    scans: IntArray
+    """(S,), which scans were kept, from 1."""
 
 
 class Trace(NamedTuple):
@@ -154,7 +156,7 @@ def explore(
         info = chain.step(problem, map_blocks)
         if held is not None and moments is not None:
             moments = moments.add(holdout.entries_at(chain.flat, held))
-            if chain.scan % CALIBRATE_EVERY == 0:
+            if moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0:
                 likelihood = problem.likelihood.calibrate(
                     held.values, moments.mean, moments.variance
                 )
@@ -175,13 +177,21 @@ def collect(
     thinning = schedule.thinning(sum(core.nbytes for core in chain.state.cores))
     kept: list[ring.FlatRing] = []
     nuisance: list[FloatArray] = []
+    scans: list[int] = []
     for place in range(1, schedule.draws + 1):
         chain.step(problem, map_blocks)
         if place % thinning == 0 or (place == schedule.draws and not kept):
             kept.append(chain.flat)
             nuisance.append(chain.state.nuisance)
-    flat = np.stack([one.flat for one in kept])
-    return Draws(flat, kept[0].starts, kept[0].bonds, np.stack(nuisance)), chain.trace
+            scans.append(chain.scan)
+    draws = Draws(
+        np.stack([one.flat for one in kept]),
+        kept[0].starts,
+        kept[0].bonds,
+        np.stack(nuisance),
+        np.array(scans),
+    )
+    return draws, chain.trace
 
 
 def run_chains(
@@ -200,17 +210,16 @@ def run_chains(
 ) -> tuple[Likelihood, list[tuple[Draws, Trace]]]:
     """Run several chains on `n_jobs` threads; also return the likelihood that they ended with."""
     explored, held = (data, None)
-    if likelihood.calibrates and schedule.explore > CALIBRATE_EVERY:
+    if likelihood.calibrates and schedule.explore - schedule.adapt >= CALIBRATE_AFTER:
         explored, held = holdout.hold_out(data, seed)
     problem = make_problem(explored, likelihood, prior, update, block_size)
-    rank = policy.start(len(data.shape))
-    chains = []
-    for number in range(n_chains):
-        streams = Streams.of_chain(seed, number)
-        state = gibbs.init(streams, problem, rank)
-        chains.append(Chain(number, streams, state, scale, report))
-
     with ChainThreads(n_chains, n_jobs) as threads:
+        rank = policy.start(len(data.shape))
+        chains = []
+        for number in range(n_chains):
+            streams = Streams.of_chain(seed, number)
+            state = gibbs.init(streams, problem, rank)
+            chains.append(Chain(number, streams, state, scale, report))
 
         def explore_one(chain: Chain) -> RunningMoments | None:
             return explore(chain, problem, policy, schedule, held, threads.map_blocks)

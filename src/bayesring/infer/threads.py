@@ -6,10 +6,11 @@ held to one thread meanwhile, or its sums would depend on how many it has.
 
 from __future__ import annotations
 
+import numbers
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -25,6 +26,33 @@ class Stopped(Exception):
     """Another chain failed or the user interrupted: this one ends too."""
 
 
+class _OneBlasThread:
+    """Holds BLAS to one thread while anyone in the process needs it, and puts it back after.
+
+    The limit is one of the whole process, so fits that overlap must share it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = threadpool_limits(1)
+            self._users += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
+
+
 class ChainThreads:
     """Two pools: one thread per running chain, and workers for their blocks."""
 
@@ -38,7 +66,7 @@ class ChainThreads:
         self._running = 0
 
     def __enter__(self) -> ChainThreads:
-        self._stack.enter_context(threadpool_limits(1))
+        self._stack.enter_context(one_blas_thread)
         self._stack.enter_context(self._workers)
         self._stack.enter_context(self._drivers)
         return self
@@ -54,18 +82,26 @@ class ChainThreads:
                 self._running += 1
             try:
                 return work(chain)
+            except BaseException:
+                self._stop.set()
+                raise
             finally:
                 with self._lock:
                     self._running -= 1
 
         futures = [self._drivers.submit(one, chain) for chain in chains]
         try:
-            return [future.result() for future in futures]
-        except BaseException:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        except BaseException:  # an interrupt while waiting
             self._stop.set()
+            raise
+        if self._stop.is_set():
             for future in futures:
                 future.cancel()
-            raise
+            wait(futures)
+            errors = [each.exception() for each in futures if not each.cancelled()]
+            raise next(error for error in errors if error and not isinstance(error, Stopped))
+        return [future.result() for future in futures]
 
     def map_blocks(
         self, function: Callable[[Block], Any], blocks: Iterable[Block]
@@ -85,6 +121,8 @@ def count_threads(n_jobs: int | None) -> int:
     available = cores or 1
     if n_jobs is None:
         return available
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be a positive number, -1 for all cores, or None; got 0.")
-    return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
+    if not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs must be a positive number, -1 for all cores, or None; got {n_jobs!r}."
+        )
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))

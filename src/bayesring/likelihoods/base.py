@@ -33,6 +33,9 @@ class Likelihood(Protocol):
     def check(self, values: FloatArray) -> None:
         """Raise a ValueError that names the first row with a value that cannot occur."""
 
+    def data_concerns(self, values: FloatArray) -> list[str]:
+        """Sentences on training values that are possible but say little, if any."""
+
     def units(self, values: FloatArray) -> tuple[float, float]:
         """Location and scale that the estimator takes out before fitting and puts back after."""
 

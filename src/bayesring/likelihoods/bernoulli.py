@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +21,7 @@ class Bernoulli:
     estimator_type = "classifier"
 
     def check(self, values: FloatArray) -> None:
-        """Only 0 and 1 can occur; warn if only one of them does."""
+        """Only 0 and 1 can occur."""
         wrong = np.flatnonzero((values != 0) & (values != 1))
         if wrong.size:
             row = wrong[0]
@@ -30,13 +29,15 @@ class Bernoulli:
                 f"y must be 0 or 1 for the Bernoulli likelihood, got {values[row]:g} in row {row}. "
                 "Only binary classification is supported."
             )
-        if values.min() == values.max():
-            warnings.warn(
-                f"All {values.size} values of y are {values[0]:g}: how likely the other value is "
-                "anywhere rests on the prior alone.",
-                UserWarning,
-                stacklevel=3,
-            )
+
+    def data_concerns(self, values: FloatArray) -> list[str]:
+        """Whether only one of the two values occurs."""
+        if values.min() < values.max():
+            return []
+        return [
+            f"All {values.size} values of y are {values[0]:g}: how likely the other value is "
+            "anywhere rests on the prior alone."
+        ]
 
     def units(self, values: FloatArray) -> tuple[float, float]:
         """Leave the values as they are."""

@@ -7,7 +7,7 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammainc, gammaln, ndtr, ndtri
+from scipy.special import gammainc, gammaincinv, gammaln, ndtr, ndtri
 
 from bayesring.kernels.mixtures import normal_mixture_quantiles
 from bayesring.types import FloatArray, WorkingResponse
@@ -55,7 +55,7 @@ class Gaussian:
                 "alpha0, beta0 and max_precision of Gaussian must be positive, "
                 f"got {self.alpha0!r}, {self.beta0!r} and {self.max_precision!r}."
             )
-        if self.tails and len(self.tails) != LEVELS.size:
+        if len(self.tails) not in (0, LEVELS.size):
             raise ValueError(
                 f"tails of Gaussian must be {LEVELS.size} numbers or none, got {len(self.tails)}."
             )
@@ -72,15 +72,19 @@ class Gaussian:
     def check(self, values: FloatArray) -> None:
         """Any finite number can occur."""
 
+    def data_concerns(self, values: FloatArray) -> list[str]:
+        """Nothing that standardising does not mend."""
+        return []
+
     def units(self, values: FloatArray) -> tuple[float, float]:
-        """Mean and standard deviation, without overflow; scale 1 for constant values."""
+        """Mean and standard deviation, without overflow; for constant values, their own size."""
         largest = float(np.max(np.abs(values)))
         if largest == 0.0:
             return 0.0, 1.0
         shrunk = values / largest
         scale = float(np.std(shrunk)) * largest
         location = float(np.mean(shrunk)) * largest
-        return location, (scale if scale > 1e-12 * largest else largest)
+        return location, (scale if scale > 4 * np.finfo(float).eps * largest else largest)
 
     def draw_nuisance(self, rng: Generator) -> FloatArray:
         """Draw tau from its prior."""
@@ -156,12 +160,15 @@ class Gaussian:
         return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))
 
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
-        """Set the cut to one over the mean of (y - mean)^2 - variance, at least one, and the tails.
+        """Set the cut, one over the mean of (y - mean)^2 - variance (14), and the tails.
 
-        With few held-out values the tails stay close to those of a normal.
+        The mean is taken one standard error lower, so that few held-out values bind little; with
+        few of them the tails, too, stay close to those of a normal. The cut is never below one,
+        where all is noise.
         """
-        excess = float(np.mean((values - mean) ** 2 - variance))
-        noise = min(max(excess, 1e-12), 1.0)
+        excess = (values - mean) ** 2 - variance
+        lower = excess.mean() - excess.std() / np.sqrt(values.size)
+        noise = min(max(float(lower), 1e-12), 1.0)
         sizes = np.abs(values - mean) / np.sqrt(noise + variance)
         share = values.size / (values.size + TAILS_DOUBT)
         tails = share * np.quantile(sizes, LEVELS) + (1 - share) * NORMAL_TAILS
@@ -171,8 +178,12 @@ class Gaussian:
         """Level of the normal at which a new observation stays below its quantile that often."""
         if not self.tails:
             return level
-        stretch = np.interp(abs(2 * level - 1), LEVELS, np.array(self.tails) / NORMAL_TAILS)
-        return float(ndtr(stretch * ndtri(level)))
+        tails = np.array(self.tails)
+        normal = ndtri(level)
+        if abs(normal) >= NORMAL_TAILS[-1]:
+            return float(ndtr(normal * tails[-1] / NORMAL_TAILS[-1]))
+        size = np.interp(abs(normal), np.append(0.0, NORMAL_TAILS), np.append(0.0, tails))
+        return float(ndtr(np.copysign(size, normal)))
 
     def concerns(self, nuisance: FloatArray) -> list[str]:
         """Whether tau sits at its bound: then the ring would fit the noise if it could."""
@@ -199,15 +210,17 @@ def draw_truncated_gamma(rng: Generator, shape: float, rate: float, upper: float
     """Draw from Ga(shape, rate) cut off above `upper`, exactly, by rejection.
 
     The log density g is concave for shape > 1. Where its mode lies well above `upper`, proposals
-    are exponential below `upper` with the slope of g there, its tangent, and otherwise come from
-    the gamma itself; either way more than one in ten is accepted.
+    are exponential below `upper` with the slope of g there, its tangent. Otherwise they come from
+    the gamma itself, or, if few of those would be accepted, the distribution is inverted.
     """
     slope = (shape - 1) / upper - rate
     if slope * upper <= sqrt(max(shape, 1.0)):
-        while True:
+        mass = float(gammainc(shape, rate * upper))
+        while mass > 0.1:
             draw = float(rng.gamma(shape) / rate)
             if 0.0 < draw <= upper:
                 return draw
+        return min(float(gammaincinv(shape, mass * rng.uniform(1e-300, 1.0))) / rate, upper)
     while True:
         gap = float(rng.exponential(1.0 / slope))
         if gap < upper:
