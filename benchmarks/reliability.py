@@ -95,9 +95,9 @@ PAGE = """# How far the intervals can be trusted
 
 Made by `make reliability`; the numbers behind it are in `reliability.json`.
 
-Cells of real data were hidden, a ring of rank 5 was fitted to the others (three chains, default
-settings), and the hidden values were looked up in their intervals. An honest interval of 90 % holds
-90 % of them. Means over the seeds {seeds}, with the range over seeds:
+Cells of real data were hidden, a ring of rank 5 was fitted to the others (three chains, all else
+by default), and the hidden values were looked up in their intervals. An honest interval of 90 %
+holds 90 % of them. Means over the seeds {seeds}, with the range over seeds:
 
 | data | 50 % cover | 90 % cover | RMSE | CRPS | log score | 50 %, noise taken as normal |
 |---|---|---|---|---|---|---|
