@@ -56,13 +56,14 @@ def test_running_moments_forget(rng):
 
 
 def test_the_bound_is_the_excess_of_held_out_error():
-    values, mean = np.array([0.5, -0.5]), np.zeros(2)
-    bound = Gaussian().calibrate(values, mean, np.full(2, 0.05)).max_precision
-    np.testing.assert_allclose(bound, 1 / 0.2)
-    uneven = Gaussian().calibrate(np.array([0.5, 0.1]), mean, np.zeros(2)).max_precision
-    np.testing.assert_allclose(uneven, 1 / (0.13 - 0.12 / np.sqrt(2)))
-    assert Gaussian().calibrate(10 * values, mean, np.zeros(2)).max_precision == 1.0
-    assert Gaussian().calibrate(values, mean, np.ones(2)).max_precision > 1e9
+    """Drawn towards no excess by 100 pseudo-values: by half for 100 values, hardly for many."""
+    for n, share in ((100, 1 / 2), (300, 3 / 4), (9900, 0.99)):
+        values, mean = np.tile([0.5, -0.5], n // 2), np.zeros(n)
+        bound = Gaussian().calibrate(values, mean, np.full(n, 0.05)).max_precision
+        np.testing.assert_allclose(bound, 1 / (share * 0.2))
+        all_noise = Gaussian().calibrate(10 * values, mean, np.zeros(n)).max_precision
+        np.testing.assert_allclose(all_noise, 1 / share)
+        assert Gaussian().calibrate(values, mean, np.ones(n)).max_precision > 1e9
 
 
 def test_chains_are_pooled_with_the_variance_between_them():

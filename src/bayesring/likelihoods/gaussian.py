@@ -14,8 +14,8 @@ from bayesring.types import FloatArray, WorkingResponse
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
-TAILS_DOUBT = 100
-"""Held-out values that weigh as much as the belief in normal tails."""
+DOUBT = 100
+"""Held-out values that weigh as much as the belief that nothing needs calibrating."""
 
 
 @dataclass(frozen=True)
@@ -162,17 +162,16 @@ class Gaussian:
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
         """Set the cut, one over the mean of (y - mean)^2 - variance (14), and the tails.
 
-        The mean is taken one standard error lower, so that few held-out values bind little; with
-        few of them the tails, too, stay close to those of a normal. The cut is never below one,
-        where all is noise.
+        Both are doubted as if by `DOUBT` more values, without error in excess and with the tails of
+        a normal, so that few held-out values bind little. The cut is never below one, where all
+        is noise.
         """
-        excess = (values - mean) ** 2 - variance
-        lower = excess.mean() - excess.std() / np.sqrt(values.size)
-        noise = min(max(float(lower), 1e-12), 1.0)
+        share = values.size / (values.size + DOUBT)
+        excess = float(np.mean((values - mean) ** 2 - variance))
+        noise = min(max(excess, 1e-12), 1.0)
         sizes = np.abs(values - mean) / np.sqrt(noise + variance)
-        share = values.size / (values.size + TAILS_DOUBT)
         tails = share * np.quantile(sizes, LEVELS) + (1 - share) * NORMAL_TAILS
-        return replace(self, max_precision=1.0 / noise, tails=tuple(tails.tolist()))
+        return replace(self, max_precision=1.0 / (share * noise), tails=tuple(tails.tolist()))
 
     def calibrated_level(self, level: float) -> float:
         """Level of the normal at which a new observation stays below its quantile that often."""
