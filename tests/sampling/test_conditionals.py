@@ -45,6 +45,11 @@ def log_normal_ratio(a, b, precision, linear):
     return (linear @ a - 0.5 * a @ precision @ a) - (linear @ b - 0.5 * b @ precision @ b)
 
 
+def log_normal(gap, root):
+    """Log density, but for its constant, of a normal with covariance root root'."""
+    return -0.5 * np.sum(np.linalg.solve(root, gap.ravel()) ** 2)
+
+
 class GivenNoise(Streams):
     """Streams that hand out one chosen vector of noise again and again."""
 
@@ -108,12 +113,7 @@ def test_slices_and_weights(rng, core_prior, shape, rank, block_size):
         )
         a, b = rng.standard_normal((2, *core.shape))
         by_conditional = sum(
-            log_normal_ratio(
-                a[i].ravel() - mean[i].ravel(),
-                b[i].ravel() - mean[i].ravel(),
-                np.linalg.inv(roots[i] @ roots[i].T),
-                np.zeros(size),
-            )
+            log_normal(a[i] - mean[i], roots[i]) - log_normal(b[i] - mean[i], roots[i])
             for i in range(len(core))
         )
         by_joint = [
@@ -126,7 +126,7 @@ def test_slices_and_weights(rng, core_prior, shape, rank, block_size):
             )
             for each in (a, b)
         ]
-        np.testing.assert_allclose(by_conditional, by_joint[0] - by_joint[1], rtol=1e-6)
+        np.testing.assert_allclose(by_conditional, by_joint[0] - by_joint[1], rtol=1e-9)
 
         drawn = state._replace(cores=replaced(state.cores, mode, mean))
         a, b = rng.standard_normal((2, rank[mode]))
