@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bayesring import ring
+from bayesring.infer import gibbs
 from bayesring.infer import rank as rank_module
 from bayesring.infer.base import StepInfo, make_problem
 from bayesring.infer.rank import Adaption, Truncation, add_factor
@@ -61,11 +62,9 @@ def test_adding_a_factor_keeps_the_old_ones(rng, core_prior):
         np.testing.assert_allclose(
             entries_of(without_factor(larger, bond, size)), entries_of(state), rtol=1e-10
         )
-        prior_state = make_problem(data, Gaussian(), prior)
-        rank_module.drop_factors(rng, larger, bond, np.arange(size + 1) < size, prior)
-        assert prior_state.shape == (3, 4, 2)
-        for mode, core in enumerate(larger.cores):
-            prior.cores.slice_prior(core.shape, larger.hyper[mode])
+        problem = make_problem(data, Gaussian(), prior)
+        after, _ = gibbs.step(Streams.of_chain(0, 0), 1, larger, problem)
+        assert after.rank == larger.rank
 
 
 def adapt_once(rng, policy, contributions, scan):

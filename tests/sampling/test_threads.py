@@ -108,8 +108,7 @@ def test_same_bits_whoever_maps_the_blocks(rng, likelihood):
         np.testing.assert_array_equal(one, two)
 
 
-def test_block_size_changes_only_rounding_and_streams(rng):
-    """With the noise turned off, one block and many blocks give the same mean slices."""
+def test_statistics_of_many_blocks_add_up_to_those_of_one(rng):
     likelihood = LIKELIHOODS[-1]
     data = make_data(rng, likelihood)
     prior = RingPrior(CORE_PRIORS[0])
