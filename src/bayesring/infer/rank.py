@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from bayesring.infer.base import Problem, StepInfo
 from bayesring.infer.streams import Purpose, Streams
-from bayesring.priors.base import RingPrior
+from bayesring.priors.base import CoreShape, RingPrior
 from bayesring.ring import expand_rank
-from bayesring.types import FloatArray, RingState
+from bayesring.types import FloatArray, RingSize, RingState
 
 
 class RankPolicy(Protocol):
     """How the rank starts and changes in warm-up."""
 
-    def start(self, order: int) -> tuple[int, ...]:
-        """Rank of the first state."""
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """Size of the first state."""
 
     def adapt(
         self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
@@ -40,13 +40,15 @@ class FixedRank:
     Parameters
     ----------
     rank : one number for all bonds, or one per bond
+    strands : number of strands, each of that rank
     """
 
     rank: int | tuple[int, ...]
+    strands: int = 1
 
-    def start(self, order: int) -> tuple[int, ...]:
-        """Rank as given."""
-        return expand_rank(self.rank, order)
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """Size as given."""
+        return RingSize(self.strands, expand_rank(self.rank, len(shape)))
 
     def adapt(
         self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
@@ -70,9 +72,9 @@ class Truncation:
     threshold: float = 0.01
     every: int = 10
 
-    def start(self, order: int) -> tuple[int, ...]:
-        """Rank as given."""
-        return expand_rank(self.initial, order)
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """One strand of the rank given."""
+        return RingSize(1, expand_rank(self.initial, len(shape)))
 
     def adapt(
         self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
@@ -114,9 +116,9 @@ class Adaption:
         if self.kappa1 >= 0:
             raise ValueError(f"kappa1 of Adaption must be negative, got {self.kappa1!r}.")
 
-    def start(self, order: int) -> tuple[int, ...]:
-        """Rank as given."""
-        return expand_rank(self.initial, order)
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """One strand of the rank given."""
+        return RingSize(1, expand_rank(self.initial, len(shape)))
 
     def adapt(
         self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
@@ -133,6 +135,72 @@ class Adaption:
         return state
 
 
+@dataclass(frozen=True)
+class StrandGrowth:
+    """A ring of many thin strands, grown until it has about as many parameters as observations.
+
+    Parameters
+    ----------
+    width : rank of every strand
+    initial : strands to start from
+    every : scans between two looks; at each the number of strands doubles until the limit
+    density : parameters per observation that the ring may grow to
+    fewest, most : entries per slice that the ring may grow to in any case, and at most
+    """
+
+    width: int = 2
+    initial: int = 2
+    every: int = 15
+    density: float = 1.5
+    fewest: int = 16
+    most: int = 100
+
+    def limit(self, shape: tuple[int, ...], n_observations: int) -> int:
+        """Number of strands that the ring may grow to."""
+        allowed = self.density * n_observations / sum(shape)
+        return max(1, int(min(max(allowed, self.fewest), self.most)) // self.width**2)
+
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """Few strands."""
+        strands = min(self.initial, self.limit(shape, n_observations))
+        return RingSize(strands, (self.width,) * len(shape))
+
+    def adapt(
+        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+    ) -> RingState:
+        """Double the number of strands, up to the limit."""
+        if scan % self.every:
+            return state
+        strands = state.size.strands
+        more = min(strands, self.limit(problem.shape, problem.n_observations) - strands)
+        if more < 1:
+            return state
+        return add_strands(streams.rng(scan, Purpose.RANK), state, more, problem.prior)
+
+
+START_SHARE = 0.3
+"""Deviation of f that new strands start with, in units of the values' own."""
+
+
+def add_strands(rng: Generator, state: RingState, number: int, prior: RingPrior) -> RingState:
+    """Append strands with small random entries and unit weights."""
+    own = RingSize(number, state.size.bonds)
+    cores, hyper = [], []
+    for mode, core in enumerate(state.cores):
+        spread = own.spread(mode) * START_SHARE ** (1 / len(state.cores))
+        new = spread * rng.standard_normal(own.core_shape(mode, len(core)))
+        cores.append(np.concatenate([core, new], axis=1))
+        hyper.append(prior.cores.update_hyper(rng, cores[-1]))
+    ones = [np.ones((number, r)) for r in own.bonds]
+    return RingState(
+        tuple(cores),
+        tuple(np.concatenate(pair) for pair in zip(state.weights, ones, strict=True)),
+        tuple(np.concatenate(pair) for pair in zip(state.gains, ones, strict=True)),
+        tuple(hyper),
+        state.nuisance,
+    )
+
+
 def drop_small(
     rng: Generator,
     state: RingState,
@@ -142,7 +210,7 @@ def drop_small(
     prior: RingPrior,
 ) -> tuple[RingState, bool]:
     """Drop the factors of a bond with sizes below the threshold, but never the largest."""
-    keep = sizes >= threshold
+    keep = sizes[0] >= threshold
     keep[np.argmax(sizes)] = True
     if keep.all():
         return state, False
@@ -155,9 +223,9 @@ def drop_factors(
     """Remove factors: columns of G^(d), rows of G^(d+1), entries of lambda and delta."""
     after = (bond + 1) % len(state.cores)
     cores = list(state.cores)
-    cores[bond] = cores[bond][:, :, keep]
-    cores[after] = cores[after][:, keep, :]
-    weights, gains = state.weights[bond][keep], state.gains[bond][keep]
+    cores[bond] = cores[bond][..., keep]
+    cores[after] = cores[after][:, :, keep]
+    weights, gains = state.weights[bond][:, keep], state.gains[bond][:, keep]
     return _with_bond(rng, state, bond, cores, weights, gains, prior)
 
 
@@ -165,19 +233,19 @@ def add_factor(rng: Generator, state: RingState, bond: int, prior: RingPrior) ->
     """Append one factor drawn from the prior: column of G^(d), row of G^(d+1), lambda, delta."""
     after = (bond + 1) % len(state.cores)
     cores = list(state.cores)
-    n_slices, rows, _ = cores[bond].shape
-    column = _draw_prior_core(rng, (n_slices, rows, 1), prior)
-    cores[bond] = np.concatenate([cores[bond], column], axis=2)
-    n_slices, _, columns = cores[after].shape
-    row = _draw_prior_core(rng, (n_slices, 1, columns), prior)
-    cores[after] = np.concatenate([cores[after], row], axis=1)
-    gains = np.append(state.gains[bond], prior.weights.draw_gains(rng, 1))
-    spread = np.sqrt(prior.weights.precisions(gains)[-1])
-    weights = np.append(state.weights[bond], rng.standard_normal() / spread)
+    n_slices, strands, rows, _ = cores[bond].shape
+    column = _draw_prior_core(rng, (n_slices, strands, rows, 1), prior)
+    cores[bond] = np.concatenate([cores[bond], column], axis=3)
+    n_slices, _, _, columns = cores[after].shape
+    row = _draw_prior_core(rng, (n_slices, strands, 1, columns), prior)
+    cores[after] = np.concatenate([cores[after], row], axis=2)
+    gains = np.append(state.gains[bond], prior.weights.draw_gains(rng, (strands, 1)), axis=1)
+    spread = np.sqrt(prior.weights.precisions(gains)[:, -1:])
+    weights = np.append(state.weights[bond], rng.standard_normal((strands, 1)) / spread, axis=1)
     return _with_bond(rng, state, bond, cores, weights, gains, prior)
 
 
-def _draw_prior_core(rng: Generator, shape: tuple[int, int, int], prior: RingPrior) -> FloatArray:
+def _draw_prior_core(rng: Generator, shape: CoreShape, prior: RingPrior) -> FloatArray:
     return prior.cores.draw_core(rng, shape, prior.cores.draw_hyper(rng, shape))
 
 

@@ -61,13 +61,20 @@ class Draws(NamedTuple):
     """Kept draws of one chain, all of one rank, weights folded into the cores."""
 
     flat: FloatArray
-    """(S, N), one row per draw, laid out as in `ring.FlatRing`."""
+    """(draws, N), one row per draw, laid out as in `ring.FlatRing`."""
     starts: IntArray
     bonds: IntArray
+    """(D,), rank of each bond of a strand."""
+    strands: int
     nuisance: FloatArray
-    """(S, p)."""
+    """(draws, p)."""
     scans: IntArray
-    """(S,), which scans were kept, from 1."""
+    """(draws,), which scans were kept, from 1."""
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Rank of each bond, all strands together."""
+        return tuple(self.strands * int(number) for number in self.bonds)
 
 
 class Trace(NamedTuple):
@@ -188,6 +195,7 @@ def collect(
         np.stack([one.flat for one in kept]),
         kept[0].starts,
         kept[0].bonds,
+        kept[0].strands,
         np.stack(nuisance),
         np.array(scans),
     )
@@ -214,11 +222,11 @@ def run_chains(
         explored, held = holdout.hold_out(data, seed)
     problem = make_problem(explored, likelihood, prior, update, block_size)
     with ChainThreads(n_chains, n_jobs) as threads:
-        rank = policy.start(len(data.shape))
+        size = policy.start(data.shape, len(data.values))
         chains = []
         for number in range(n_chains):
             streams = Streams.of_chain(seed, number)
-            state = gibbs.init(streams, problem, rank)
+            state = gibbs.init(streams, problem, size)
             chains.append(Chain(number, streams, state, scale, report))
 
         def explore_one(chain: Chain) -> RunningMoments | None:

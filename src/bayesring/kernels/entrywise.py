@@ -7,7 +7,7 @@ more slowly than joint draws, and is only right for priors whose entries are ind
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.slices import add_products, padded
+from bayesring.kernels.slices import add_products, padded, weight_places
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
 
 
@@ -16,6 +16,7 @@ def draw_entries(
     flat,
     starts,
     bonds,
+    strands,
     mode,
     others,
     bounds,
@@ -42,7 +43,8 @@ def draw_entries(
     statistics of the bond's weights.
     """
     n_slices, size = noise.shape
-    rank = bonds[mode]
+    rank = weights.size
+    places = weight_places(size, bonds[mode], rank)
     widest = 0
     for j in range(n_slices):
         widest = max(widest, bounds[j + 1] - bounds[j])
@@ -57,14 +59,24 @@ def draw_entries(
         for column in range(0, count, TILE):
             tile = min(TILE, count - column)
             complements(
-                flat, starts, bonds, mode, others, begin + column, tile, buffers, features, column
+                flat,
+                starts,
+                bonds,
+                strands,
+                mode,
+                others,
+                begin + column,
+                tile,
+                buffers,
+                features,
+                column,
             )
         row = 0 if prior_linear.shape[0] == 1 else j
         draw_entries_of_slice(
             features,
             weight[begin : begin + count],
             shift[begin : begin + count],
-            weights,
+            weights[places],
             prior_diagonal[row],
             prior_linear[row],
             noise[j],
@@ -76,6 +88,7 @@ def draw_entries(
             weight[begin : begin + count],
             shift[begin : begin + count],
             drawn[j],
+            places,
             weight_precision,
             weight_linear,
         )
@@ -84,17 +97,17 @@ def draw_entries(
 
 @njit(**OPTIONS)
 def draw_entries_of_slice(
-    features, weight, shift, weights, prior_diagonal, prior_linear, noise, residual, entries
+    features, weight, shift, scales, prior_diagonal, prior_linear, noise, residual, entries
 ):
     """Draw the entries of one slice in turn, in place, with e_n = s_n - w_n f_n up to date.
 
-    For entry k, with c_n = lambda_r t_n[k]: precision p = prior + sum w c^2, linear term
+    For entry k, with c_n = scale_k t_n[k], its weight times the feature: precision p = prior + sum w c^2, linear term
     prior + sum c e + g sum w c^2, where g is the entry before the draw.
     """
-    count, size, rank = weight.size, entries.size, weights.size
+    count, size = weight.size, entries.size
     residual[:] = 0.0
     for k in range(size):
-        scaled = weights[k % rank] * entries[k]
+        scaled = scales[k] * entries[k]
         feature = features[k]
         for t in range(count):
             residual[t] += scaled * feature[t]
@@ -102,7 +115,7 @@ def draw_entries_of_slice(
         residual[t] = shift[t] - weight[t] * residual[t]
     for k in range(size):
         feature = features[k]
-        scale = weights[k % rank]
+        scale = scales[k]
         squares = products = 0.0
         for t in range(count):
             squares += weight[t] * feature[t] * feature[t]
@@ -119,7 +132,7 @@ def draw_entries_of_slice(
 
 
 @njit(**OPTIONS)
-def add_weight_products(features, weight, shift, entries, weight_precision, weight_linear):
+def add_weight_products(features, weight, shift, entries, places, weight_precision, weight_linear):
     """Add one slice's observations to sum w a a' and sum s a, equation (7), from the features."""
     rank = weight_linear.size
     wide = padded(rank)
@@ -130,7 +143,7 @@ def add_weight_products(features, weight, shift, entries, weight_precision, weig
         count = min(TILE, weight.size - column)
         a[:] = 0.0
         for k in range(entries.size):
-            r = k % rank
+            r = places[k]
             for t in range(count):
                 a[r, t] += entries[k] * features[k, column + t]
         for r in range(rank):

@@ -71,6 +71,7 @@ def accumulate(
     flat,
     starts,
     bonds,
+    strands,
     mode,
     others,
     weight,
@@ -90,7 +91,7 @@ def accumulate(
     size = linear.size
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
-        complements(flat, starts, bonds, mode, others, first, count, buffers, features, 0)
+        complements(flat, starts, bonds, strands, mode, others, first, count, buffers, features, 0)
         w = weight[first : first + count]
         s = shift[first : first + count]
         for a in range(size):
@@ -174,18 +175,34 @@ def draw_gaussian(precision, linear, noise, out):
 
 
 @njit(**OPTIONS)
+def weight_places(size, rank, n_weights):
+    """Which of the bond's weights each of the K entries of a slice meets: j R_d + r, (K,)."""
+    strand = size // n_weights * rank
+    places = np.empty(size, np.int64)
+    for k in range(size):
+        places[k] = k // strand * rank + k % rank
+    return places
+
+
+@njit(**OPTIONS)
 def posterior_terms(
-    precision, linear, weights, prior_precision, prior_diagonal, prior_linear, out, out_linear
+    precision,
+    linear,
+    places,
+    weights,
+    prior_precision,
+    prior_diagonal,
+    prior_linear,
+    out,
+    out_linear,
 ):
     """Precision and linear term of a slice, equation (5), lower triangle.
 
-    The features of the slice are c = scale * t with scale[s * R_d + r] = lambda_r, so the
-    statistics of t are scaled and the prior added.
+    The features of the slice are c = scale * t with scale = lambda[places], so the statistics
+    of t are scaled and the prior added.
     """
     size = linear.size
-    scale = np.empty(size)
-    for s in range(0, size, weights.size):
-        scale[s : s + weights.size] = weights
+    scale = weights[places]
     for a in range(size):
         row, prior_row, statistics_row = out[a], prior_precision[a], precision[a]
         own = scale[a]
@@ -196,7 +213,7 @@ def posterior_terms(
 
 
 @njit(**OPTIONS)
-def add_weight_terms(precision, linear, drawn, rank, weight_precision, weight_linear):
+def add_weight_terms(precision, linear, drawn, places, weight_precision, weight_linear):
     """Add one slice to the statistics of the bond's weights, equation (7).
 
     With a_n[r] = sum_s G[s, r] T_n[r, s], the sums over the slice's observations follow from
@@ -204,34 +221,31 @@ def add_weight_terms(precision, linear, drawn, rank, weight_precision, weight_li
     No second pass over the data is needed. P is read below its diagonal only; what lies above
     is added as the transpose.
     """
-    size = linear.size
-    below = np.zeros((rank, rank))
-    sums = np.empty(rank)
-    for a in range(size):
-        r = a % rank
+    n_weights = weight_linear.size
+    below = np.zeros((n_weights, n_weights))
+    sums = np.empty(n_weights)
+    for a in range(linear.size):
         row = precision[a]
         sums[:] = 0.0
-        for u in range(0, a - r, rank):
-            for q in range(rank):
-                sums[q] += drawn[u + q] * row[u + q]
-        for q in range(r):
-            sums[q] += drawn[a - r + q] * row[a - r + q]
-        sums[r] += 0.5 * drawn[a] * row[a]
-        for q in range(rank):
-            below[r, q] += drawn[a] * sums[q]
-        weight_linear[r] += drawn[a] * linear[a]
-    for r in range(rank):
-        for q in range(rank):
+        for b in range(a):
+            sums[places[b]] += drawn[b] * row[b]
+        sums[places[a]] += 0.5 * drawn[a] * row[a]
+        own = below[places[a]]
+        for q in range(n_weights):
+            own[q] += drawn[a] * sums[q]
+        weight_linear[places[a]] += drawn[a] * linear[a]
+    for r in range(n_weights):
+        for q in range(n_weights):
             weight_precision[r, q] += below[r, q] + below[q, r]
 
 
 @njit(**OPTIONS)
-def slice_statistics(flat, starts, bonds, mode, others, weight, shift):
+def slice_statistics(flat, starts, bonds, strands, mode, others, weight, shift):
     """Statistics (precision (K, K), lower triangle; linear (K,)) of the observations of one slice.
 
     For a slice too large for one block: each block returns its part, the driver adds them up.
     """
-    size = bonds[mode - 1] * bonds[mode]
+    size = strands * bonds[mode - 1] * bonds[mode]
     wide = padded(size)
     features = np.zeros((wide, TILE))
     weighted = np.zeros((wide, TILE))
@@ -241,6 +255,7 @@ def slice_statistics(flat, starts, bonds, mode, others, weight, shift):
         flat,
         starts,
         bonds,
+        strands,
         mode,
         others,
         weight,
@@ -260,6 +275,7 @@ def slice_statistics(flat, starts, bonds, mode, others, weight, shift):
 def draw_slice(
     precision,
     linear,
+    rank,
     weights,
     prior_precision,
     prior_diagonal,
@@ -270,17 +286,26 @@ def draw_slice(
 ):
     """Draw one slice from its statistics and add it to those of the bond's weights.
 
-    Returns (K,) the slice, filled with NaN when the draw failed.
+    `rank` is R_d, `weights` (S R_d,) lambda^(d). Returns (K,) the slice, filled with NaN when the draw failed.
     """
     size = linear.size
     out = np.empty((size, size))
     out_linear = np.empty(size)
     drawn = np.empty(size)
+    places = weight_places(size, rank, weights.size)
     posterior_terms(
-        precision, linear, weights, prior_precision, prior_diagonal, prior_linear, out, out_linear
+        precision,
+        linear,
+        places,
+        weights,
+        prior_precision,
+        prior_diagonal,
+        prior_linear,
+        out,
+        out_linear,
     )
     if draw_gaussian(out, out_linear, noise, drawn):
-        add_weight_terms(precision, linear, drawn, weights.size, weight_precision, weight_linear)
+        add_weight_terms(precision, linear, drawn, places, weight_precision, weight_linear)
     else:
         drawn[:] = np.nan
     return drawn
@@ -291,6 +316,7 @@ def draw_slices(
     flat,
     starts,
     bonds,
+    strands,
     mode,
     others,
     bounds,
@@ -309,17 +335,16 @@ def draw_slices(
     others : (n, D - 1) int32, indices of the other modes in ring order, sorted by slice
     bounds : (J + 1,) int64, observations of slice j are ``bounds[j]:bounds[j + 1]``
     weight, shift : (n,) float64, the working response w_n, s_n
-    weights : (R_d,) float64, lambda^(d)
+    weights : (S R_d,) float64, lambda^(d)
     prior_precision : (K, K); prior_diagonal, prior_linear : (1 or J, K), see `SlicePrior`
     noise : (J, K) float64, standard normal
 
     Returns
     -------
-    slices (J, K), NaN where a draw failed; weight_precision (R_d, R_d) and weight_linear (R_d,),
+    slices (J, K), NaN where a draw failed; weight_precision (S R_d, S R_d) and weight_linear (S R_d,),
     the block's share of the statistics of the bond's weights.
     """
     n_slices, size = noise.shape
-    rank = bonds[mode]
     wide = padded(size)
     buffers = workspace(bonds)
     features = np.zeros((wide, TILE))
@@ -327,8 +352,8 @@ def draw_slices(
     precision = np.empty((wide, wide))
     linear = np.empty(size)
     slices = np.empty((n_slices, size))
-    weight_precision = np.zeros((rank, rank))
-    weight_linear = np.zeros(rank)
+    weight_precision = np.zeros((weights.size, weights.size))
+    weight_linear = np.zeros(weights.size)
     shared = prior_linear.shape[0] == 1
     for j in range(n_slices):
         precision[:] = 0.0
@@ -337,6 +362,7 @@ def draw_slices(
             flat,
             starts,
             bonds,
+            strands,
             mode,
             others,
             weight,
@@ -353,6 +379,7 @@ def draw_slices(
         slices[j] = draw_slice(
             precision[:size, :size],
             linear,
+            bonds[mode],
             weights,
             prior_precision,
             prior_diagonal[row],

@@ -16,10 +16,13 @@ OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
 
 @njit(**OPTIONS)
-def gather(flat, start, size, index, first, count, bases, out):
-    """out[e, t] = entry e of the slice that observation ``first + t`` uses, t < count."""
+def gather(flat, start, step, size, index, first, count, bases, out):
+    """out[e, t] = entry e of the strand's slice that observation ``first + t`` uses, t < count.
+
+    `step` entries lie between the strand's slices, `size` of them its own.
+    """
     for t in range(count):
-        bases[t] = start + index[first + t] * size
+        bases[t] = start + index[first + t] * step
     for e in range(size):
         for t in range(count):
             out[e, t] = flat[bases[t] + e]
@@ -61,9 +64,10 @@ def workspace(bonds):
 
 
 @njit(**OPTIONS)
-def complements(flat, starts, bonds, mode, others, first, count, buffers, out, column):
-    """Complement of each observation of a tile, transposed: out[s R_d + r, column + t] = T_t[r, s].
+def complements(flat, starts, bonds, strands, mode, others, first, count, buffers, out, column):
+    """Complement of each observation of a tile, transposed, one strand after the other.
 
+    ``out[(j R_{d-1} + s) R_d + r, column + t] = T_t[r, s]`` of strand j, where
     T_n = A^(d+1)[.] A^(d+2)[.] ... A^(d-1)[.], the product of all the other weighted slices in
     ring order, of shape (R_d, R_{d-1}); `others` (n, D - 1) holds their indices in that order.
     Transposed and read row by row it pairs entry by entry with a slice of core d:
@@ -73,23 +77,32 @@ def complements(flat, starts, bonds, mode, others, first, count, buffers, out, c
     left, right, product, bases = buffers
     rows = bonds[mode]
     following = (mode + 1) % order
-    for at in range(0, count, LANES):
-        lanes = min(LANES, count - at)
-        inner = bonds[following]
-        gather(flat, starts[following], rows * inner, others[:, 0], first + at, lanes, bases, left)
-        if order == 2:
-            for r in range(rows):
-                for s in range(inner):
-                    for t in range(lanes):
-                        out[s * rows + r, column + at + t] = left[r * inner + s, t]
-        for step in range(1, order - 1):
-            core = (mode + 1 + step) % order
-            columns = bonds[core]
-            size = inner * columns
-            gather(flat, starts[core], size, others[:, step], first + at, lanes, bases, right)
-            if step == order - 2:
-                multiply(left, right, rows, inner, columns, True, out, column + at)
-            else:
-                multiply(left, right, rows, inner, columns, False, product, 0)
-                left, product = product, left
-            inner = columns
+    width = out.shape[1]
+    for strand in range(strands):
+        place = strand * rows * bonds[mode - 1]
+        for at in range(0, count, LANES):
+            lanes = min(LANES, count - at)
+            inner = bonds[following]
+            size = rows * inner
+            start = starts[following] + strand * size
+            index = others[:, 0]
+            gather(flat, start, strands * size, size, index, first + at, lanes, bases, left)
+            if order == 2:
+                for r in range(rows):
+                    for s in range(inner):
+                        for t in range(lanes):
+                            out[place + s * rows + r, column + at + t] = left[r * inner + s, t]
+            for step in range(1, order - 1):
+                core = (mode + 1 + step) % order
+                columns = bonds[core]
+                size = inner * columns
+                start = starts[core] + strand * size
+                index = others[:, step]
+                gather(flat, start, strands * size, size, index, first + at, lanes, bases, right)
+                if step == order - 2:
+                    begin = place * width + column + at
+                    multiply(left, right, rows, inner, columns, True, out, begin)
+                else:
+                    multiply(left, right, rows, inner, columns, False, product, 0)
+                    left, product = product, left
+                inner = columns
