@@ -28,7 +28,7 @@ def problem(rng, shape, rank, mode, n):
     coords[:, mode] = np.minimum(coords[:, mode], max(shape[mode] - 2, 0))
     coords = coords[np.argsort(coords[:, mode], kind="stable")]
     bounds = np.concatenate([[0], np.cumsum(np.bincount(coords[:, mode], minlength=shape[mode]))])
-    others = np.ascontiguousarray(coords[:, ring.ring_order(mode, order)], dtype=np.int32)
+    others = np.ascontiguousarray(coords[:, ring.ring_order(mode, order)].T, dtype=np.int32)
     weight, shift = rng.gamma(2.0, size=n), rng.standard_normal(n)
     size = rank[mode - 1] * rank[mode]
     root = rng.standard_normal((size, size))
@@ -102,21 +102,13 @@ def test_parts_of_a_slice_add_up_to_the_whole(rng):
     flat, noise = ring.flatten(cores), rng.standard_normal((1, 4))
     whole = kernel.draw_slices(*flat, 0, others, bounds, weight, shift, weights, *prior, noise)
     statistics = [
-        kernel.slice_statistics(*flat, 0, others[rows], weight[rows], shift[rows])
-        for rows in (slice(0, 130), slice(130, 131), slice(131, 500))
+        kernel.slice_statistics(
+            *flat, 0, others, np.array(part), weight[slice(*part)], shift[slice(*part)]
+        )
+        for part in ((0, 130), (130, 131), (131, 500))
     ]
     precision, linear = np.zeros((2, 2)), np.zeros(2)
-    drawn = kernel.draw_slice(
-        sum(each[0] for each in statistics),
-        sum(each[1] for each in statistics),
-        weights,
-        prior[0],
-        prior[1][0],
-        prior[2][0],
-        noise[0],
-        precision,
-        linear,
-    )
+    drawn = kernel.draw_slice(sum(statistics), weights, *prior, noise[0], precision, linear)
     np.testing.assert_allclose(drawn, whole[0][0], rtol=1e-10)
     np.testing.assert_allclose(precision, whole[1], rtol=1e-10)
     np.testing.assert_allclose(linear, whole[2], rtol=1e-10)

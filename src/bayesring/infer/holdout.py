@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
 
-from bayesring import ring
 from bayesring.kernels import entries as entries_kernel
 from bayesring.observations import Observations, in_order
 from bayesring.ring import FlatRing
@@ -79,12 +78,5 @@ def pooled(moments: list[RunningMoments]) -> tuple[FloatArray, FloatArray]:
 
 def entries_at(flat: FlatRing, data: Observations) -> FloatArray:
     """F at the coordinates of some observations."""
-    others = ring.ring_order(0, len(data.shape))
-    return np.asarray(
-        entries_kernel.entries(
-            *flat,
-            0,
-            data.coords[:, 0],
-            np.ascontiguousarray(data.coords[:, others], dtype=np.int32),
-        )
-    )
+    columns = np.ascontiguousarray(data.coords.T, dtype=np.int32)
+    return np.asarray(entries_kernel.entries(*flat, 0, columns[0], columns[1:], 0))

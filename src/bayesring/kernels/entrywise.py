@@ -7,8 +7,8 @@ more slowly than joint draws, and is only right for priors whose entries are ind
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.slices import add_products, padded
-from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
+from bayesring.kernels.slices import add_products
+from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
 
 
 @njit(**OPTIONS)
@@ -46,19 +46,22 @@ def draw_entries(
     widest = 0
     for j in range(n_slices):
         widest = max(widest, bounds[j + 1] - bounds[j])
-    buffers = workspace(bonds)
-    features = np.zeros((size, (widest + TILE - 1) // TILE * TILE))
+    buffers = workspace(flat, bonds, size)
+    features = np.empty((size, widest))
     residual = np.empty(widest)
     drawn = slices.copy()
     weight_precision = np.zeros((rank, rank))
     weight_linear = np.zeros(rank)
     for j in range(n_slices):
-        begin, count = bounds[j], bounds[j + 1] - bounds[j]
+        begin, count = bounds[j] - bounds[0], bounds[j + 1] - bounds[j]
         for column in range(0, count, TILE):
-            tile = min(TILE, count - column)
-            complements(
-                flat, starts, bonds, mode, others, begin + column, tile, buffers, features, column
-            )
+            some = min(TILE, count - column)
+            first = bounds[j] + column
+            complements(flat, starts, bonds, mode, others, first, some, buffers)
+            for k in range(size):
+                place = k % rank * bonds[mode - 1] + k // rank
+                for t in range(some):
+                    features[k, column + t] = buffers[1][t, place]
         row = 0 if prior_linear.shape[0] == 1 else j
         draw_entries_of_slice(
             features,
@@ -123,21 +126,19 @@ def add_weight_products(features, weight, shift, entries, weight_precision, weig
     """Add one slice's observations to sum w a a' and sum s a, equation (7), from the features."""
     rank = weight_linear.size
     wide = padded(rank)
-    a = np.zeros((wide, TILE))
-    weighted = np.zeros((wide, TILE))
+    a, weighted = np.zeros((TILE, wide)), np.zeros((TILE, wide))
     total = np.zeros((wide, wide))
     for column in range(0, weight.size, TILE):
         count = min(TILE, weight.size - column)
         a[:] = 0.0
         for k in range(entries.size):
-            r = k % rank
             for t in range(count):
-                a[r, t] += entries[k] * features[k, column + t]
-        for r in range(rank):
-            for t in range(count):
-                weighted[r, t] = weight[column + t] * a[r, t]
-                weight_linear[r] += shift[column + t] * a[r, t]
-        add_products(weighted, a, wide, count, total)
+                a[t, k % rank] += entries[k] * features[k, column + t]
+        for t in range(count):
+            for r in range(rank):
+                weighted[t, r] = weight[column + t] * a[t, r]
+                weight_linear[r] += shift[column + t] * a[t, r]
+        add_products(weighted, a, rank, count, total)
     for r in range(rank):
         for q in range(r + 1):
             weight_precision[r, q] += total[r, q]
