@@ -39,7 +39,6 @@ from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
-from bayesring.observations import in_order
 from bayesring.posterior import Posterior
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
@@ -121,7 +120,6 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         likelihood, prior, policy = self._resolve()
         data = check_observations(X, y, self.shape if shape is None else shape)
         likelihood.check(data.values)
-        data = in_order(data)
         warmup = check_count(self.warmup, "warmup", 0)
         draws = check_count(self.draws, "draws", 1)
         chains = check_count(self.chains, "chains", 1)
@@ -129,15 +127,15 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         n_jobs = count_threads(self.n_jobs)
         for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=2)
-        location, scale = likelihood.units(data.values)
-        standard = data._replace(values=(data.values - location) / scale)
+        location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
+        data = data._replace(location=location, scale=scale)
         seed = _seed(self.random_state)
         _check_memory(data.shape, policy.start(len(data.shape)), budget // chains)
         described = self._describe(likelihood, prior, policy, seed)
 
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
             likelihood, results = run_chains(
-                standard,
+                data,
                 likelihood,
                 prior,
                 policy,

@@ -5,8 +5,8 @@ blocks of consecutive slices with about equal numbers of observations. A block i
 work everywhere: one task of a thread pool, one random stream, one term of a sum. Cuts depend on
 the data alone, so results do not depend on who works on which block.
 
-Large data are kept small: with three modes, 40 bytes per observation in all. Indices are int32, values
-float32 from `COMPACT` observations on, and the view of the first mode is the sorted data themselves.
+Large data are kept small: with three modes, 40 bytes per observation in all. Indices are int32,
+values float32 from `COMPACT` observations on, and the first mode's view is the sorted data.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ class Observations(NamedTuple):
     """(n,)."""
     shape: tuple[int, ...]
     """I_1, ..., I_D."""
+    location: float = 0.0
+    scale: float = 1.0
+    """Units of the values, which `in_order` takes out: they become (value - location) / scale."""
 
 
 class Block(NamedTuple):
@@ -62,11 +65,13 @@ class Block(NamedTuple):
 def in_order(data: Observations) -> Observations:
     """The same observations, sorted by coordinates, then value: arrival cannot matter after.
 
-    Coordinates come as int32, column after column. Data that are so already are returned.
+    Coordinates come as int32, column after column, values in standard units. Data that are so
+    already are returned.
     """
     n, value_type = len(data.values), _value_type(len(data.values))
     tidy = data.coords.dtype == np.int32 and data.coords.flags.f_contiguous
-    if tidy and data.values.dtype == value_type and sorting.is_sorted(data.coords.T, data.values):
+    tidy = tidy and data.values.dtype == value_type and (data.location, data.scale) == (0.0, 1.0)
+    if tidy and sorting.is_sorted(data.coords.T, data.values):
         return data
     order = np.arange(n, dtype=np.uint32 if n < 2**32 else np.uint64)
     for mode in reversed(range(len(data.shape))):
@@ -77,7 +82,8 @@ def in_order(data: Observations) -> Observations:
         column = np.ascontiguousarray(data.coords[:, mode], dtype=np.int32)
         sorting.take(column, order, columns[mode])
     values = np.empty(n, dtype=value_type)
-    sorting.take(np.ascontiguousarray(data.values, dtype=value_type), order, values)
+    standard = (data.values - data.location) / data.scale
+    sorting.take(standard.astype(value_type), order, values)
     sorting.sort_ties(columns, values)
     return Observations(columns.T, values, data.shape)
 

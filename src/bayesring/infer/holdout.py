@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
+from numpy.typing import NDArray
 
 from bayesring.kernels import entries as entries_kernel
 from bayesring.observations import Observations, in_order
@@ -34,12 +35,16 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Observations 
     if n_held < FEWEST:
         return data, None
     data = in_order(data)
-    shuffled = Generator(Philox(SeedSequence([seed, n]))).permutation(n)
-    held, rest = shuffled[:n_held], shuffled[n_held:]
-    return (
-        Observations(data.coords[rest], data.values[rest], data.shape),
-        Observations(data.coords[held], data.values[held], data.shape),
-    )
+    rng = Generator(Philox(SeedSequence([seed, n])))
+    held = np.zeros(n, dtype=bool)
+    held[rng.permutation(n)[:n_held]] = True
+    return _some(data, ~held), _some(data, held)
+
+
+def _some(data: Observations, chosen: NDArray[np.bool]) -> Observations:
+    """Observations of a sorted set, still sorted."""
+    columns = np.compress(chosen, data.coords.T, axis=1)
+    return Observations(columns.T, data.values[chosen], data.shape)
 
 
 class RunningMoments(NamedTuple):

@@ -227,6 +227,7 @@ def run_chains(
         moments = [each for each in threads.map_chains(explore_one, chains) if each is not None]
         if held is not None:
             likelihood = likelihood.calibrate(held.values, *holdout.pooled(moments))
+            explored, problem = data, problem._replace(views=())  # room for the next
             problem = make_problem(data, likelihood, prior, update, block_size)
 
         def collect_one(chain: Chain) -> tuple[Draws, Trace]:

@@ -11,7 +11,8 @@ def entries(flat, starts, bonds, mode, own, others, begin):
     """f_n = tr(A^(d)[own_n] T_n), equation (2) of docs/model.md.
 
     `own` (n,) are the indices of mode d; those of the modes after it in ring order are the columns
-    ``begin`` to ``begin + n`` of `others` (D - 1, M). Quickest where equal indices follow each other.
+    ``begin`` to ``begin + n`` of `others` (D - 1, M). Quickest where equal indices of mode d follow
+    each other.
     Twin: `bayesring.ring.entries`.
     """
     rows, columns = bonds[mode - 1], bonds[mode]

@@ -2,7 +2,7 @@
 
 A tile holds up to `TILE` observations, one per row: ``tile[t, r * R_{d-1} + s] = T_t[r, s]``, the
 complement of observation t row by row. Slices are read where they lie, a row of a matrix in a
-vector, so that nothing is gathered, and nothing larger than a tile is ever stored.
+vector, and nothing larger than a tile is ever stored.
 
 Vectors are `SPARE` elements wide or narrower. Where a row of a matrix is shorter than its vector,
 the lanes behind it hold numbers of its neighbours, and what comes of them is overwritten by the
@@ -33,8 +33,8 @@ def padded(size):
 def multiply(left, left_at, right, right_at, rows, inner, columns, count, out, out_at, out_step):
     """Product of two matrices for each observation of a tile, all lying row by row in flat arrays.
 
-    Equivalent to ``out = left.reshape(rows, inner) @ right.reshape(inner, columns)`` with `left`
-    from place ``left_at[t]`` on, `right` from ``right_at[t]`` and `out` from ``out_at + t out_step``,
+    Equivalent to ``out = left.reshape(rows, inner) @ right.reshape(inner, columns)``, `left` from
+    place ``left_at[t]`` on, `right` from ``right_at[t]`` and `out` from ``out_at + t * out_step``,
     for t < count, except that up to `SPARE` elements behind `right` are read and as many behind
     `out` written. Of some rows the last columns come first: the spoiled start of a row is always
     written later.

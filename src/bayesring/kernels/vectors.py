@@ -19,7 +19,8 @@ def matrix_product(rows, columns, effect):
     ``tile(left, left_at, left_row, left_step, right, right_at, right_step, inner, out, out_at,
     out_row)`` computes, for i < rows and j < columns,
 
-        sum over q < inner of left[left_at + left_row i + left_step q] right[right_at + right_step q + j]
+        sum over q < inner of left[left_at + left_row i + left_step q]
+                            * right[right_at + right_step q + j]
 
     and sets ``out[out_at + out_row i + j]`` to it, adds it there or subtracts it. Places count
     elements of contiguous arrays; nothing is checked. `left` and `right` have one type, float32
