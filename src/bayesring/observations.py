@@ -21,7 +21,7 @@ from bayesring.types import FloatArray, IntArray
 
 BLOCK_SIZE = 8192
 MAX_BLOCKS = 256
-COMPACT = 1_000_000
+COMPACT = 500_000
 """Observations from which on their values are kept in float32."""
 
 
@@ -73,17 +73,22 @@ def in_order(data: Observations) -> Observations:
     tidy = tidy and data.values.dtype == value_type and (data.location, data.scale) == (0.0, 1.0)
     if tidy and sorting.is_sorted(data.coords.T, data.values):
         return data
-    order = np.arange(n, dtype=np.uint32 if n < 2**32 else np.uint64)
-    for mode in reversed(range(len(data.shape))):
-        column = np.ascontiguousarray(data.coords[:, mode], dtype=np.int32)
-        order = sorting.sort_by(column, sorting.slice_starts(column, data.shape[mode]), order)
     columns = np.empty((len(data.shape), n), dtype=np.int32)
-    for mode in range(len(data.shape)):
-        column = np.ascontiguousarray(data.coords[:, mode], dtype=np.int32)
-        sorting.take(column, order, columns[mode])
     values = np.empty(n, dtype=value_type)
-    standard = (data.values - data.location) / data.scale
-    sorting.take(standard.astype(value_type), order, values)
+    order = np.arange(n, dtype=np.uint32 if n < 2**32 else np.uint64)
+    ordered, column = np.empty_like(order), np.empty(n, dtype=np.int32)
+    for mode in reversed(range(len(data.shape))):
+        column[:] = data.coords[:, mode]
+        starts = sorting.slice_starts(column, data.shape[mode])
+        sorting.sort_by(column, starts, order, ordered)
+        order, ordered = ordered, order
+    del ordered
+    for mode in range(len(data.shape)):
+        column[:] = data.coords[:, mode]
+        sorting.take(column, order, columns[mode])
+    del column
+    standard = ((data.values - data.location) / data.scale).astype(value_type, copy=False)
+    sorting.take(standard, order, values)
     sorting.sort_ties(columns, values)
     return Observations(columns.T, values, data.shape)
 

@@ -43,7 +43,9 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Observations 
 
 def _some(data: Observations, chosen: NDArray[np.bool]) -> Observations:
     """Observations of a sorted set, still sorted."""
-    columns = np.compress(chosen, data.coords.T, axis=1)
+    columns = np.empty((len(data.shape), np.count_nonzero(chosen)), dtype=np.int32)
+    for column, whole in zip(columns, data.coords.T, strict=True):
+        column[:] = whole[chosen]
     return Observations(columns.T, data.values[chosen], data.shape)
 
 

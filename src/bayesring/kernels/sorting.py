@@ -21,18 +21,16 @@ def slice_starts(column, size):
 
 
 @njit(**OPTIONS)
-def sort_by(column, starts, order):
+def sort_by(column, starts, order, ordered):
     """Put the places `order` (n,) of observations into the order of their index.
 
-    Equivalent to ``order[np.argsort(column[order], kind="stable")]``.
+    Equivalent to ``ordered[:] = order[np.argsort(column[order], kind="stable")]``.
     """
     following = starts.copy()
-    ordered = np.empty_like(order)
     for n in range(order.size):
         index = column[order[n]]
         ordered[following[index]] = order[n]
         following[index] += 1
-    return ordered
 
 
 @njit(**OPTIONS)
