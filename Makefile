@@ -9,7 +9,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo test test-slow lint types format bench reliability clean
+.PHONY: help setup demo test test-slow lint types format bench bench-check figures reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,7 +43,14 @@ format: setup  ## put the code into shape
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
 
-bench: setup  ## seconds per scan and accuracy on real data
+bench: setup  ## speed and memory against goals and others, into docs/bench.json and the README
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/bayesring bench --out docs/bench.json --readme README.md
+
+bench-check: setup  ## fail if a scan got 30 % slower than the committed figure
+	$(BIN)/bayesring bench --check docs/bench.json
+
+figures: setup  ## accuracy on real data, the figures of the README
 	$(BIN)/python benchmarks/figures.py
 
 reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md

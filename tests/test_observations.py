@@ -27,7 +27,7 @@ def rows_of(blocks, mode, order):
     for block in blocks:
         columns = np.empty((len(block.values), order + 1))
         columns[:, mode] = block.own
-        columns[:, ring_order(mode, order)] = block.others
+        columns[:, ring_order(mode, order)] = block.others[:, block.bounds[0] : block.bounds[-1]].T
         columns[:, order] = block.values
         rows.append(columns)
     return np.concatenate(rows)
@@ -50,8 +50,7 @@ def test_blocks_cover_the_slices_in_order(data, block_size):
         covered = []
         for block in blocks:
             slices = range(block.first, block.first + len(block.bounds) - 1)
-            assert block.bounds[0] == 0
-            assert block.bounds[-1] == len(block.values)
+            assert block.bounds[-1] - block.bounds[0] == len(block.values)
             if block.is_part:
                 assert len(slices) == 1
                 covered += [block.first] if covered[-1:] != [block.first] else []

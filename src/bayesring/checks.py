@@ -70,7 +70,7 @@ def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> Non
 
 
 def check_values(y: Any, n_rows: int) -> FloatArray:
-    """Values as an (n,) array of finite float64."""
+    """Values as an (n,) array of finite numbers, float64 or what fits into float32."""
     values = _as_array(y, "y")
     if values.ndim != 1:
         raise ValueError(
@@ -80,7 +80,9 @@ def check_values(y: Any, n_rows: int) -> FloatArray:
         raise ValueError(f"y has {len(values)} values, but X has {n_rows} rows.")
     if values.dtype.kind not in "biuf":
         raise ValueError(f"y must hold real numbers, got values of type {values.dtype}.")
-    values = values.astype(np.float64)
+    values = values.astype(
+        np.float32 if np.can_cast(values.dtype, np.float32) else np.float64, copy=False
+    )
     finite = np.isfinite(values)
     if not finite.all():
         row = int(np.argmin(finite))

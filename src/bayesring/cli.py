@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,37 @@ def demo(
         table.add_row("hidden cells in their 90 % interval" if name == "coverage" else name, text)
     console.print(table)
     console.print(f"Pictures and report: {out}/completion.png, {out}/rank.png, {out}/report.md")
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option(help="Fewer sizes, under three minutes.")] = False,
+    large: Annotated[bool, typer.Option(help="Also 100 million observations.")] = False,
+    out: Annotated[Path, typer.Option(help="Where the figures go.")] = Path("docs/bench.json"),
+    readme: Annotated[Path | None, typer.Option(help="README to bring up to date.")] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Only fail if scans got slower than in this file.")
+    ] = None,
+) -> None:
+    """Measure speed and memory: one table of figures, goals, and other programs' times."""
+    from bayesring.experiments.bench import run
+
+    if check is not None:
+        complaints = run.check(check)
+        for complaint in complaints:
+            console.print(complaint)
+        raise typer.Exit(1 if complaints else 0)
+    rows = []
+    for row in run.measure(quick, large):
+        rows.append(row)
+        value = "not measured" if row.value is None else f"{row.value:.3g} {row.unit}"
+        sign = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}[row.met]
+        console.print(f"{row.name:68} {value:32} {sign} {row.note}", highlight=False)
+    result = run.to_json(rows)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n")
+    if readme is not None:
+        run.write_readme(readme, result)
 
 
 def main() -> None:

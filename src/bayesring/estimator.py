@@ -39,7 +39,6 @@ from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
-from bayesring.observations import in_order
 from bayesring.posterior import Posterior
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
@@ -121,7 +120,6 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         likelihood, prior, policy = self._resolve()
         data = check_observations(X, y, self.shape if shape is None else shape)
         likelihood.check(data.values)
-        data = in_order(data)
         warmup = check_count(self.warmup, "warmup", 0)
         draws = check_count(self.draws, "draws", 1)
         chains = check_count(self.chains, "chains", 1)
@@ -129,8 +127,8 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         n_jobs = count_threads(self.n_jobs)
         for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=2)
-        location, scale = likelihood.units(data.values)
-        standard = data._replace(values=(data.values - location) / scale)
+        location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
+        data = data._replace(location=location, scale=scale)
         seed = _seed(self.random_state)
         size = policy.start(data.shape, len(data.values))
         _check_memory(data.shape, size, budget // chains)
@@ -138,7 +136,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
 
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
             likelihood, results = run_chains(
-                standard,
+                data,
                 likelihood,
                 prior,
                 policy,
@@ -283,9 +281,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.prior, RingPrior):
             prior = self.prior
         else:
-            prior = RingPrior.of(
-                _named("prior", self.prior, PRIORS, CorePrior, "bayesring.priors")
-            )
+            prior = RingPrior.of(_named("prior", self.prior, PRIORS, CorePrior, "bayesring.priors"))
         if UPDATES[self.update].diagonal_only and not prior.cores.diagonal:
             raise ValueError(
                 f"update={self.update!r} needs a prior whose entries are independent, but "
@@ -401,9 +397,10 @@ def _check_memory(shape: tuple[int, ...], size: RingSize, budget: int) -> None:
     draw_bytes = 8 * size.parameters(shape)
     if draw_bytes > budget:
         raise ValueError(
-            f"One draw of a ring of shape {shape} and rank {size.bonds} takes {draw_bytes / 2**30:.2f} "
-            f"GiB, but max_memory leaves {budget / 2**30:.2f} GiB per chain; give a larger "
-            "max_memory= or a smaller rank=, or code the modes so that fewer places are empty."
+            f"One draw of a ring of shape {shape} and rank {size.bonds} takes "
+            f"{draw_bytes / 2**30:.2f} GiB, but max_memory leaves {budget / 2**30:.2f} GiB per chain; "
+            "give a larger max_memory= or a smaller rank=, or code the modes so that fewer places "
+            "are empty."
         )
 
 

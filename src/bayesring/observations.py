@@ -4,20 +4,25 @@ For each mode the observations are stored once more, sorted by that mode's index
 blocks of consecutive slices with about equal numbers of observations. A block is the unit of
 work everywhere: one task of a thread pool, one random stream, one term of a sum. Cuts depend on
 the data alone, so results do not depend on who works on which block.
+
+Large data are kept small: with three modes, 40 bytes per observation in all. Indices are int32,
+values float32 from `COMPACT` observations on, and the first mode's view is the sorted data.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring.ring import ring_order
+from bayesring.kernels import sorting
 from bayesring.types import FloatArray, IntArray
 
 BLOCK_SIZE = 8192
 MAX_BLOCKS = 256
+COMPACT = 500_000
+"""Observations from which on their values are kept in float32."""
 
 
 class Observations(NamedTuple):
@@ -29,6 +34,9 @@ class Observations(NamedTuple):
     """(n,)."""
     shape: tuple[int, ...]
     """I_1, ..., I_D."""
+    location: float = 0.0
+    scale: float = 1.0
+    """Units of the values, which `in_order` takes out: they become (value - location) / scale."""
 
 
 class Block(NamedTuple):
@@ -39,26 +47,54 @@ class Block(NamedTuple):
     first: int
     """Index of the first slice."""
     bounds: IntArray
-    """(J + 1,) observations of slice ``first + j`` are ``bounds[j]:bounds[j + 1]``."""
+    """(J + 1,) observations of slice ``first + j`` are ``bounds[j]:bounds[j + 1]`` of the view."""
     others: IntArray
-    """(n, D - 1) int32, indices of the other modes in ring order."""
+    """(D - 1, M) int32, the whole view: indices of the other modes in ring order."""
     values: FloatArray
-    """(n,)."""
+    """(n,), those of the block."""
     is_part: bool
     """Whether other blocks hold more observations of the same, only, slice."""
 
     @property
     def own(self) -> IntArray:
         """(n,) the mode's own index of each observation."""
-        indices = np.arange(self.first, self.first + self.bounds.size - 1)
+        indices = np.arange(self.first, self.first + self.bounds.size - 1, dtype=np.int32)
         return np.repeat(indices, np.diff(self.bounds))
 
 
 def in_order(data: Observations) -> Observations:
-    """The same observations, sorted by coordinates, then value: arrival cannot matter after."""
-    keys = (data.values, *(data.coords[:, mode] for mode in reversed(range(len(data.shape)))))
-    order = np.lexsort(keys)
-    return Observations(data.coords[order], data.values[order], data.shape)
+    """The same observations, sorted by coordinates, then value: arrival cannot matter after.
+
+    Coordinates come as int32, column after column, values in standard units. Data that are so
+    already are returned.
+    """
+    n, value_type = len(data.values), _value_type(len(data.values))
+    tidy = data.coords.dtype == np.int32 and data.coords.flags.f_contiguous
+    tidy = tidy and data.values.dtype == value_type and (data.location, data.scale) == (0.0, 1.0)
+    if tidy and sorting.is_sorted(data.coords.T, data.values):
+        return data
+    columns = np.empty((len(data.shape), n), dtype=np.int32)
+    values = np.empty(n, dtype=value_type)
+    order = np.arange(n, dtype=np.uint32 if n < 2**32 else np.uint64)
+    ordered, column = np.empty_like(order), np.empty(n, dtype=np.int32)
+    for mode in reversed(range(len(data.shape))):
+        column[:] = data.coords[:, mode]
+        starts = sorting.slice_starts(column, data.shape[mode])
+        sorting.sort_by(column, starts, order, ordered)
+        order, ordered = ordered, order
+    del ordered
+    for mode in range(len(data.shape)):
+        column[:] = data.coords[:, mode]
+        sorting.take(column, order, columns[mode])
+    del column
+    standard = ((data.values - data.location) / data.scale).astype(value_type, copy=False)
+    sorting.take(standard, order, values)
+    sorting.sort_ties(columns, values)
+    return Observations(columns.T, values, data.shape)
+
+
+def _value_type(n: int) -> type[np.floating[Any]]:
+    return np.float64 if n < COMPACT else np.float32
 
 
 def mode_views(
@@ -75,37 +111,28 @@ def mode_views(
         when that would give over `MAX_BLOCKS` blocks
     cut_slices : whether a slice larger than a block may be cut into parts
     """
-    n = len(data.values)
-    size = block_size or max(BLOCK_SIZE, -(-n // MAX_BLOCKS))
+    size = block_size or max(BLOCK_SIZE, -(-len(data.values) // MAX_BLOCKS))
     data = in_order(data)
-    coords = np.asarray(data.coords, dtype=np.int32)
-    values = np.asarray(data.values, dtype=np.float64)
-    return tuple(
-        _blocks(coords, values, data.shape, mode, size, cut_slices)
-        for mode in range(len(data.shape))
-    )
+    columns = data.coords.T
+    views = []
+    for mode, n_slices in enumerate(data.shape):
+        starts = sorting.slice_starts(columns[mode], n_slices)
+        if mode == 0:
+            others, values = columns[1:], data.values
+        else:
+            others, values = sorting.view_of_mode(columns, data.values, mode, starts)
+        views.append(_blocks(others, values, starts, size, cut_slices))
+    return tuple(views)
 
 
 def _blocks(
-    coords: IntArray,
-    values: FloatArray,
-    shape: tuple[int, ...],
-    mode: int,
-    size: int,
-    cut_slices: bool,
+    others: IntArray, values: FloatArray, starts: IntArray, size: int, cut_slices: bool
 ) -> tuple[Block, ...]:
-    order = np.argsort(coords[:, mode], kind="stable")
-    others = np.ascontiguousarray(coords[order][:, ring_order(mode, len(shape))])
-    sorted_values = values[order]
-    counts = np.bincount(coords[:, mode], minlength=shape[mode])
-    starts = np.concatenate([[0], np.cumsum(counts)])
     blocks: list[Block] = []
     for first, last, begin, end in _cuts(starts, size, cut_slices):
         is_part = end - begin < starts[last] - starts[first]
-        bounds = np.clip(starts[first : last + 1], begin, end) - begin
-        blocks.append(
-            Block(len(blocks), first, bounds, others[begin:end], sorted_values[begin:end], is_part)
-        )
+        bounds = np.clip(starts[first : last + 1], begin, end)
+        blocks.append(Block(len(blocks), first, bounds, others, values[begin:end], is_part))
     return tuple(blocks)
 
 

@@ -70,15 +70,21 @@ class Posterior:
 
     def entries(self, coords: IntArray) -> FloatArray:
         """F at `coords` (n, D) for every draw, (S, n), in standardised units."""
-        own = np.ascontiguousarray(coords[:, 0])
-        others = np.ascontiguousarray(coords[:, 1:], dtype=np.int32)
+        columns = np.ascontiguousarray(coords.T, dtype=np.int32)
         rows = [(draws, s) for draws in self.chains for s in range(len(draws.flat))]
         fitted = np.empty((len(rows), len(coords)))
 
         def fill(place: int) -> None:
             draws, s = rows[place]
             fitted[place] = entries_kernel.entries(
-                draws.flat[s], draws.starts, draws.bonds, draws.strands, 0, own, others
+                draws.flat[s],
+                draws.starts,
+                draws.bonds,
+                draws.strands,
+                0,
+                columns[0],
+                columns[1:],
+                0,
             )
 
         self._map(fill, range(len(rows)))

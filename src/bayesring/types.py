@@ -26,7 +26,7 @@ class RingSize(NamedTuple):
         return n_slices, self.strands, self.bonds[mode - 1], self.bonds[mode]
 
     def spread(self, mode: int) -> float:
-        """Deviation of random entries of a core at which entries of the tensor have variance one."""
+        """Deviation of random entries of a core for which those of f have variance one."""
         pair = self.bonds[mode - 1] * self.bonds[mode]
         return float(pair**-0.25 * self.strands ** (-0.5 / len(self.bonds)))
 

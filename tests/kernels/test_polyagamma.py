@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from bayesring.kernels.polyagamma import draw
+from bayesring.kernels.polyagamma import draw, left_probability, look_up_left_probability
 
 
 def exact_mean(z):
@@ -63,3 +63,9 @@ def test_huge_numbers_neither_hang_nor_fail(rng):
     np.testing.assert_allclose(draws[:3] * 2 * z[:3], 1.0, rtol=0.1)
     assert np.all(np.isfinite(draws))
     assert np.all(draws >= 0)
+
+
+def test_the_table_of_proposals_is_exact_to_1e_11():
+    z = np.linspace(0, 20, 20_001)
+    found = [look_up_left_probability(each) for each in z]
+    np.testing.assert_allclose(found, left_probability(z), rtol=0, atol=1e-11)

@@ -92,14 +92,14 @@ def draw_core(
     rank = task.weights.size
     core = np.empty((shape[0], task.core[0].size))
     totals = WeightStatistics(np.zeros((rank, rank)), np.zeros(rank))
-    parts: list[tuple[FloatArray, FloatArray]] = []
+    parts: list[FloatArray] = []
     results = map_blocks(partial(update.draw, task), blocks)
     for block, result in zip(blocks, results, strict=True):
         if not block.is_part:
             core[block.first : block.first + len(result[0])] = result[0]
             totals = WeightStatistics(totals.precision + result[1], totals.linear + result[2])
             continue
-        parts.append(result)
+        parts.append(result[0])
         following = block.number + 1
         if following == len(blocks) or blocks[following].first != block.first:
             core[block.first] = draw_whole_slice(task, block, parts, totals)
@@ -111,16 +111,15 @@ def draw_core(
 def draw_whole_slice(
     task: CoreTask,
     last: Block,
-    parts: list[tuple[FloatArray, FloatArray]],
+    parts: list[FloatArray],
     totals: WeightStatistics,
 ) -> FloatArray:
     """Add up the parts of a slice that was cut, draw it, and add its terms to `totals`."""
     prior = task.slice_prior
-    own = 0 if len(prior.linear) == 1 else last.first
+    own = slice(None) if len(prior.linear) == 1 else slice(last.first, last.first + 1)
     rng = task.streams.rng(task.scan, Purpose.SLICES, task.mode, last.number)
     drawn: FloatArray = slices_kernel.draw_slice(
-        sum(part[0] for part in parts),
-        sum(part[1] for part in parts),
+        sum(parts[1:], parts[0]),
         task.flat.bonds[task.mode],
         task.weights,
         prior.precision,
@@ -167,7 +166,7 @@ def likelihood_statistics(
 
 
 def _block_statistics(flat: FlatRing, likelihood: Likelihood, block: Block) -> FloatArray:
-    fitted = entries_kernel.entries(*flat, 0, block.own, block.others)
+    fitted = entries_kernel.entries(*flat, 0, block.own, block.others, block.bounds[0])
     return likelihood.statistics(fitted, block.values)
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
+from numpy.typing import NDArray
 
-from bayesring import ring
 from bayesring.kernels import entries as entries_kernel
 from bayesring.observations import Observations, in_order
 from bayesring.ring import FlatRing
@@ -35,16 +35,22 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Observations 
     if n_held < FEWEST:
         return data, None
     data = in_order(data)
-    shuffled = Generator(Philox(SeedSequence([seed, n]))).permutation(n)
-    held, rest = shuffled[:n_held], shuffled[n_held:]
-    return (
-        Observations(data.coords[rest], data.values[rest], data.shape),
-        Observations(data.coords[held], data.values[held], data.shape),
-    )
+    rng = Generator(Philox(SeedSequence([seed, n])))
+    held = np.zeros(n, dtype=bool)
+    held[rng.permutation(n)[:n_held]] = True
+    return _some(data, ~held), _some(data, held)
+
+
+def _some(data: Observations, chosen: NDArray[np.bool]) -> Observations:
+    """Observations of a sorted set, still sorted."""
+    columns = np.empty((len(data.shape), np.count_nonzero(chosen)), dtype=np.int32)
+    for column, whole in zip(columns, data.coords.T, strict=True):
+        column[:] = whole[chosen]
+    return Observations(columns.T, data.values[chosen], data.shape)
 
 
 class RunningMoments(NamedTuple):
-    """Mean and mean square of the entries at held-out cells over the last scans."""
+    """Mean and mean square of E[y | f] at held-out cells over the last scans."""
 
     n_scans: int
     mean: FloatArray
@@ -55,13 +61,13 @@ class RunningMoments(NamedTuple):
         """Return moments before the first scan."""
         return cls(0, np.zeros(n), np.zeros(n))
 
-    def add(self, fitted: FloatArray) -> RunningMoments:
-        """Moments with one more scan; old scans fade."""
-        share = max(1.0 / (self.n_scans + 1), 1.0 / MEMORY)
+    def add(self, expected: FloatArray, memory: int = MEMORY) -> RunningMoments:
+        """Moments with one more scan; scans older than `memory` fade."""
+        share = max(1.0 / (self.n_scans + 1), 1.0 / memory)
         return RunningMoments(
             self.n_scans + 1,
-            (1 - share) * self.mean + share * fitted,
-            (1 - share) * self.square + share * fitted**2,
+            (1 - share) * self.mean + share * expected,
+            (1 - share) * self.square + share * expected**2,
         )
 
     @property
@@ -79,12 +85,5 @@ def pooled(moments: list[RunningMoments]) -> tuple[FloatArray, FloatArray]:
 
 def entries_at(flat: FlatRing, data: Observations) -> FloatArray:
     """F at the coordinates of some observations."""
-    others = ring.ring_order(0, len(data.shape))
-    return np.asarray(
-        entries_kernel.entries(
-            *flat,
-            0,
-            data.coords[:, 0],
-            np.ascontiguousarray(data.coords[:, others], dtype=np.int32),
-        )
-    )
+    columns = np.ascontiguousarray(data.coords.T, dtype=np.int32)
+    return np.asarray(entries_kernel.entries(*flat, 0, columns[0], columns[1:], 0))

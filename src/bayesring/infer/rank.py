@@ -6,6 +6,7 @@ Changing the rank changes the target of the chain, so it ends before the first k
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Protocol
@@ -24,13 +25,27 @@ from bayesring.types import FloatArray, RingSize, RingState
 class RankPolicy(Protocol):
     """How the rank starts and changes in warm-up."""
 
+    @property
+    def judges(self) -> bool:
+        """Whether `adapt` wants to see losses of held-out observations."""
+
     def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
         """Size of the first state."""
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
-        """State with factors dropped or added after `scan`."""
+        """State with factors dropped or added after `scan`.
+
+        `losses` are those of held-out observations after every scan so far; empty if none are held
+        out.
+        """
 
 
 @dataclass(frozen=True)
@@ -46,12 +61,20 @@ class FixedRank:
     rank: int | tuple[int, ...]
     strands: int = 1
 
+    judges = False
+
     def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
         """Size as given."""
         return RingSize(self.strands, expand_rank(self.rank, len(shape)))
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
         """Leave the state alone."""
         return state
@@ -72,12 +95,20 @@ class Truncation:
     threshold: float = 0.01
     every: int = 10
 
+    judges = False
+
     def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
         """One strand of the rank given."""
         return RingSize(1, expand_rank(self.initial, len(shape)))
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
         """Drop what contributes too little."""
         if scan % self.every:
@@ -112,6 +143,8 @@ class Adaption:
     every: int = 10
     maximum: int = 10
 
+    judges = False
+
     def __post_init__(self) -> None:
         if self.kappa1 >= 0:
             raise ValueError(f"kappa1 of Adaption must be negative, got {self.kappa1!r}.")
@@ -121,7 +154,13 @@ class Adaption:
         return RingSize(1, expand_rank(self.initial, len(shape)))
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
         """Drop what contributes too little, or add a factor."""
         if scan % self.every:
@@ -137,23 +176,32 @@ class Adaption:
 
 @dataclass(frozen=True)
 class StrandGrowth:
-    """A ring of many thin strands, grown until it has about as many parameters as observations.
+    """A ring of many thin strands, doubled as long as held-out predictions get better.
+
+    Every `every` scans the held-out loss is compared with that of the look before. If it fell by
+    the share `gain`, the number of strands doubles, up to the limit; if not, growth is over,
+    and if it rose by as much, the strands that came last are dropped again. Without
+    held-out observations the ring grows to its limit.
 
     Parameters
     ----------
     width : rank of every strand
     initial : strands to start from
-    every : scans between two looks; at each the number of strands doubles until the limit
+    every : scans between two looks
+    gain : share by which the loss must fall for growth to go on
     density : parameters per observation that the ring may grow to
     fewest, most : entries per slice that the ring may grow to in any case, and at most
     """
 
     width: int = 2
     initial: int = 2
-    every: int = 15
+    every: int = 25
+    gain: float = 0.01
     density: float = 1.5
     fewest: int = 16
     most: int = 100
+
+    judges = True
 
     def limit(self, shape: tuple[int, ...], n_observations: int) -> int:
         """Number of strands that the ring may grow to."""
@@ -166,16 +214,31 @@ class StrandGrowth:
         return RingSize(strands, (self.width,) * len(shape))
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
-        """Double the number of strands, up to the limit."""
-        if scan % self.every:
-            return state
-        strands = state.size.strands
-        more = min(strands, self.limit(problem.shape, problem.n_observations) - strands)
-        if more < 1:
-            return state
-        return add_strands(streams.rng(scan, Purpose.RANK), state, more, problem.prior)
+        """Double the strands, let them be, or drop the last ones."""
+        look, between = divmod(scan, self.every)
+        if between or state.size.strands != self._grown(look - 1, problem):
+            return state  # between two looks, or growth is over
+        rng = streams.rng(scan, Purpose.RANK)
+        if losses and look > 1:
+            change = losses[scan - 1] / losses[scan - 1 - self.every] - 1.0
+            if change > self.gain:
+                return keep_strands(rng, state, self._grown(look - 2, problem), problem.prior)
+            if change > -self.gain:
+                return state
+        more = self._grown(look, problem) - state.size.strands
+        return add_strands(rng, state, more, problem.prior) if more else state
+
+    def _grown(self, look: int, problem: Problem) -> int:
+        """Strands after a look if growth never stopped."""
+        return min(self.initial << look, self.limit(problem.shape, problem.n_observations))
 
 
 START_SHARE = 0.3
@@ -197,6 +260,18 @@ def add_strands(rng: Generator, state: RingState, number: int, prior: RingPrior)
         tuple(np.concatenate(pair) for pair in zip(state.weights, ones, strict=True)),
         tuple(np.concatenate(pair) for pair in zip(state.gains, ones, strict=True)),
         tuple(hyper),
+        state.nuisance,
+    )
+
+
+def keep_strands(rng: Generator, state: RingState, number: int, prior: RingPrior) -> RingState:
+    """Keep the first strands and drop the others."""
+    cores = tuple(core[:, :number] for core in state.cores)
+    return RingState(
+        cores,
+        tuple(weights[:number] for weights in state.weights),
+        tuple(gains[:number] for gains in state.gains),
+        tuple(prior.cores.update_hyper(rng, core) for core in cores),
         state.nuisance,
     )
 

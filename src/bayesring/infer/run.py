@@ -30,6 +30,8 @@ from bayesring.types import FloatArray, IntArray, RingState
 
 ADAPT, EXPLORE = 1 / 2, 3 / 4
 """Shares of the warm-up after which the rank rests, and after which exploration ends."""
+RECENT = 10
+"""Scans over which the predictions are averaged whose held-out loss a rank policy sees."""
 CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
 """Scans between two calibrations of a likelihood, and scans that the first needs."""
 
@@ -110,6 +112,8 @@ class Chain:
     rank: list[tuple[int, ...]] = field(default_factory=list)
     log_likelihood: list[float] = field(default_factory=list)
     described: dict[str, list[float]] = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+    """Held-out loss after each scan of exploration; empty if nothing is held out."""
 
     def step(self, problem: Problem, map_blocks: BlockMap) -> StepInfo:
         """Go on by one scan, write down what is seen, and report it."""
@@ -156,13 +160,16 @@ def explore(
 ) -> RunningMoments | None:
     """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
 
-    Returns the moments of f at those, from the scans after the rank came to rest.
+    Returns the moments of E[y | f] at those, from the scans after the rank came to rest.
     """
     moments = None if held is None else RunningMoments.empty(len(held.values))
+    recent = moments
     while chain.scan < schedule.explore:
         info = chain.step(problem, map_blocks)
-        if held is not None and moments is not None:
-            moments = moments.add(holdout.entries_at(chain.flat, held))
+        if held is not None and moments is not None and recent is not None:
+            expected = problem.likelihood.mean(holdout.entries_at(chain.flat, held))
+            moments, recent = moments.add(expected), recent.add(expected, RECENT)
+            chain.losses.append(problem.likelihood.loss(held.values, recent.mean))
             if moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0:
                 likelihood = problem.likelihood.calibrate(
                     held.values, moments.mean, moments.variance
@@ -171,7 +178,9 @@ def explore(
             if chain.scan == schedule.adapt:
                 moments = RunningMoments.empty(len(held.values))
         if chain.scan <= schedule.adapt:
-            chain.state = policy.adapt(chain.streams, chain.scan, chain.state, info, problem)
+            chain.state = policy.adapt(
+                chain.streams, chain.scan, chain.state, info, problem, chain.losses
+            )
     return moments
 
 
@@ -218,7 +227,8 @@ def run_chains(
 ) -> tuple[Likelihood, list[tuple[Draws, Trace]]]:
     """Run several chains on `n_jobs` threads; also return the likelihood that they ended with."""
     explored, held = (data, None)
-    if likelihood.calibrates and schedule.explore - schedule.adapt >= CALIBRATE_AFTER:
+    wanted = likelihood.calibrates or policy.judges
+    if wanted and schedule.explore - schedule.adapt >= CALIBRATE_AFTER:
         explored, held = holdout.hold_out(data, seed)
     problem = make_problem(explored, likelihood, prior, update, block_size)
     with ChainThreads(n_chains, n_jobs) as threads:
@@ -235,6 +245,7 @@ def run_chains(
         moments = [each for each in threads.map_chains(explore_one, chains) if each is not None]
         if held is not None:
             likelihood = likelihood.calibrate(held.values, *holdout.pooled(moments))
+            explored, problem = data, problem._replace(views=())  # room for the next
             problem = make_problem(data, likelihood, prior, update, block_size)
 
         def collect_one(chain: Chain) -> tuple[Draws, Trace]:

@@ -47,14 +47,12 @@ class Update(NamedTuple):
 def draw_jointly(task: CoreTask, block: Block) -> tuple[FloatArray, ...]:
     """All entries of a slice at once, equations (4) to (6)."""
     working = working_response(task, block)
-    arguments = (*task.flat, task.mode, block.others)
+    arguments = (*task.flat, task.mode, block.others, block.bounds, *working)
     if block.is_part:
-        return slices_kernel.slice_statistics(*arguments, working.weight, working.shift)  # type: ignore[no-any-return]
+        return (slices_kernel.slice_statistics(*arguments),)
     prior, (diagonal, linear) = task.slice_prior, _own_terms(task, block)
     return slices_kernel.draw_slices(  # type: ignore[no-any-return]
         *arguments,
-        block.bounds,
-        *working,
         task.weights,
         prior.precision,
         diagonal,
@@ -88,7 +86,7 @@ def working_response(task: CoreTask, block: Block) -> WorkingResponse:
     """w_n and s_n of the block's observations, drawn anew in every pass if they are random."""
     if not task.likelihood.augments:
         return task.likelihood.augment(None, block.values, block.values, task.nuisance)
-    fitted = entries_kernel.entries(*task.flat, task.mode, block.own, block.others)
+    fitted = entries_kernel.entries(*task.flat, task.mode, block.own, block.others, block.bounds[0])
     rng = task.streams.rng(task.scan, Purpose.AUGMENT, task.mode, block.number)
     return task.likelihood.augment(rng, fitted, block.values, task.nuisance)
 

@@ -3,33 +3,38 @@
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.tiles import OPTIONS, TILE, complements, gather, workspace
+from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
 
 
 @njit(**OPTIONS)
-def entries(flat, starts, bonds, strands, mode, own, others):
+def entries(flat, starts, bonds, strands, mode, own, others, begin):
     """f_n, the sum over strands of tr(A^(d)[own_n] T_n), equation (2) of docs/model.md.
 
-    `own` (n,) are the indices of mode d, `others` (n, D - 1) those of the modes after it in ring
-    order. Twin: `bayesring.ring.entries`.
+    `own` (n,) are the indices of mode d; those of the modes after it in ring order are the columns
+    ``begin`` to ``begin + n`` of `others` (D - 1, M). Quickest where equal indices of mode d follow
+    each other.
+    Twin: `bayesring.ring.entries`.
     """
-    n = own.size
-    size = strands * bonds[mode - 1] * bonds[mode]
-    buffers = workspace(bonds)
-    complement = np.empty((size, TILE))
-    slices = np.empty((size, TILE))
-    fitted = np.empty(n)
-    for first in range(0, n, TILE):
-        count = min(TILE, n - first)
-        complements(
-            flat, starts, bonds, strands, mode, others, first, count, buffers, complement, 0
-        )
-        gather(flat, starts[mode], size, size, own, first, count, buffers[3], slices)
-        out = fitted[first : first + count]
-        out[:] = 0.0
-        for e in range(size):
-            a = slices[e]
-            b = complement[e]
-            for t in range(count):
-                out[t] += a[t] * b[t]
+    rows, columns = bonds[mode - 1], bonds[mode]
+    size = strands * rows * columns
+    buffers = workspace(flat, bonds, size)
+    tile = buffers[1]
+    turned = np.empty(size, flat.dtype)
+    held = -1
+    fitted = np.empty(own.size)
+    for first in range(0, own.size, TILE):
+        count = min(TILE, own.size - first)
+        complements(flat, starts, bonds, strands, mode, others, begin + first, count, buffers)
+        for t in range(count):
+            if own[first + t] != held:
+                held = own[first + t]
+                at = starts[mode] + held * size
+                for strand in range(0, size, rows * columns):
+                    for r in range(columns):
+                        for s in range(rows):
+                            turned[strand + r * rows + s] = flat[at + strand + s * columns + r]
+            total = turned[0] * tile[t, 0]
+            for k in range(1, size):
+                total += turned[k] * tile[t, k]
+            fitted[first + t] = total
     return fitted

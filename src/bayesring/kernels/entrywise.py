@@ -7,8 +7,8 @@ more slowly than joint draws, and is only right for priors whose entries are ind
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.slices import add_products, padded, weight_places
-from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
+from bayesring.kernels.slices import add_products, turn
+from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
 
 
 @njit(**OPTIONS)
@@ -43,40 +43,33 @@ def draw_entries(
     statistics of the bond's weights.
     """
     n_slices, size = noise.shape
-    rank = weights.size
-    places = weight_places(size, bonds[mode], rank)
+    rows, columns, rank = bonds[mode - 1], bonds[mode], weights.size
+    places = turn(np.arange(size).reshape(1, size), columns, rows)[0]  # of entries in a tile
+    factors = places // rows  # whose weights the entries meet
     widest = 0
     for j in range(n_slices):
         widest = max(widest, bounds[j + 1] - bounds[j])
-    buffers = workspace(bonds)
-    features = np.zeros((size, (widest + TILE - 1) // TILE * TILE))
+    buffers = workspace(flat, bonds, size)
+    features = np.empty((size, widest))
     residual = np.empty(widest)
     drawn = slices.copy()
     weight_precision = np.zeros((rank, rank))
     weight_linear = np.zeros(rank)
     for j in range(n_slices):
-        begin, count = bounds[j], bounds[j + 1] - bounds[j]
+        begin, count = bounds[j] - bounds[0], bounds[j + 1] - bounds[j]
         for column in range(0, count, TILE):
-            tile = min(TILE, count - column)
-            complements(
-                flat,
-                starts,
-                bonds,
-                strands,
-                mode,
-                others,
-                begin + column,
-                tile,
-                buffers,
-                features,
-                column,
-            )
+            some = min(TILE, count - column)
+            first = bounds[j] + column
+            complements(flat, starts, bonds, strands, mode, others, first, some, buffers)
+            for k in range(size):
+                for t in range(some):
+                    features[k, column + t] = buffers[1][t, places[k]]
         row = 0 if prior_linear.shape[0] == 1 else j
         draw_entries_of_slice(
             features,
             weight[begin : begin + count],
             shift[begin : begin + count],
-            weights[places],
+            weights[factors],
             prior_diagonal[row],
             prior_linear[row],
             noise[j],
@@ -88,7 +81,7 @@ def draw_entries(
             weight[begin : begin + count],
             shift[begin : begin + count],
             drawn[j],
-            places,
+            factors,
             weight_precision,
             weight_linear,
         )
@@ -101,8 +94,8 @@ def draw_entries_of_slice(
 ):
     """Draw the entries of one slice in turn, in place, with e_n = s_n - w_n f_n up to date.
 
-    For entry k, with c_n = scale_k t_n[k], its weight times the feature: precision p = prior + sum w c^2, linear term
-    prior + sum c e + g sum w c^2, where g is the entry before the draw.
+    For entry k, with c_n = scale_k t_n[k], its weight times its feature: precision
+    p = prior + sum w c^2, linear term prior + sum c e + g sum w c^2, g the entry before the draw.
     """
     count, size = weight.size, entries.size
     residual[:] = 0.0
@@ -132,25 +125,23 @@ def draw_entries_of_slice(
 
 
 @njit(**OPTIONS)
-def add_weight_products(features, weight, shift, entries, places, weight_precision, weight_linear):
+def add_weight_products(features, weight, shift, entries, factors, weight_precision, weight_linear):
     """Add one slice's observations to sum w a a' and sum s a, equation (7), from the features."""
     rank = weight_linear.size
     wide = padded(rank)
-    a = np.zeros((wide, TILE))
-    weighted = np.zeros((wide, TILE))
+    a, weighted = np.zeros((TILE, wide)), np.zeros((TILE, wide))
     total = np.zeros((wide, wide))
     for column in range(0, weight.size, TILE):
         count = min(TILE, weight.size - column)
         a[:] = 0.0
         for k in range(entries.size):
-            r = places[k]
             for t in range(count):
-                a[r, t] += entries[k] * features[k, column + t]
-        for r in range(rank):
-            for t in range(count):
-                weighted[r, t] = weight[column + t] * a[r, t]
-                weight_linear[r] += shift[column + t] * a[r, t]
-        add_products(weighted, a, wide, count, total)
+                a[t, factors[k]] += entries[k] * features[k, column + t]
+        for t in range(count):
+            for r in range(rank):
+                weighted[t, r] = weight[column + t] * a[t, r]
+                weight_linear[r] += shift[column + t] * a[t, r]
+        add_products(weighted, a, rank, count, total)
     for r in range(rank):
         for q in range(r + 1):
             weight_precision[r, q] += total[r, q]

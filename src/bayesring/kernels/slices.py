@@ -1,69 +1,32 @@
-"""Statistics and joint draws of the slices of one core, equations (4) to (6) of docs/model.md."""
+"""Statistics and joint draws of the slices of one core, equations (4) to (6) of docs/model.md.
+
+Inside these kernels a slice is transposed: its K entries are ordered as those of T_n, entry (s, r)
+of strand j at place ``(j R_d + r) R_{d-1} + s``. Its statistics are one array (K + 1, K), the lower
+triangle of P in the first K rows and q in the last, kept with padding to a multiple of eight.
+"""
 
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
+from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
+from bayesring.kernels.vectors import ADD, SET, SUBTRACT, matrix_product
 
-PANEL = 8
-
-
-@njit(**OPTIONS)
-def padded(size):
-    """The next multiple of four: `add_products` works on four rows at a time."""
-    return (size + 3) // 4 * 4
+_add_8x8, _set_8x8, _subtract_8x8 = (matrix_product(8, 8, what) for what in (ADD, SET, SUBTRACT))
 
 
 @njit(**OPTIONS)
-def add_products(weighted, features, size, count, precision):
-    """Precision += weighted @ features.T over the first `count` columns, lower triangle.
+def add_products(weighted, features, size, count, statistics):
+    """Statistics += weighted.T @ features over the first `count` rows, lower triangle.
 
-    Sixteen sums at a time, so that each loaded value is used four times. `size` is a multiple
-    of four; a few entries above the diagonal are filled too, and never read.
+    Both are tiles (TILE, width); the first `size` columns of `weighted` are used. A few entries
+    above the diagonal are filled too, and never read.
     """
-    for a in range(0, size, 4):
-        w0, w1, w2, w3 = weighted[a], weighted[a + 1], weighted[a + 2], weighted[a + 3]
-        for b in range(0, a + 1, 4):
-            c0, c1, c2, c3 = features[b], features[b + 1], features[b + 2], features[b + 3]
-            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
-            s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
-            for t in range(count):
-                x0, x1, x2, x3 = w0[t], w1[t], w2[t], w3[t]
-                y0, y1, y2, y3 = c0[t], c1[t], c2[t], c3[t]
-                s00 += x0 * y0
-                s01 += x0 * y1
-                s02 += x0 * y2
-                s03 += x0 * y3
-                s10 += x1 * y0
-                s11 += x1 * y1
-                s12 += x1 * y2
-                s13 += x1 * y3
-                s20 += x2 * y0
-                s21 += x2 * y1
-                s22 += x2 * y2
-                s23 += x2 * y3
-                s30 += x3 * y0
-                s31 += x3 * y1
-                s32 += x3 * y2
-                s33 += x3 * y3
-            p0, p1 = precision[a], precision[a + 1]
-            p2, p3 = precision[a + 2], precision[a + 3]
-            p0[b] += s00
-            p0[b + 1] += s01
-            p0[b + 2] += s02
-            p0[b + 3] += s03
-            p1[b] += s10
-            p1[b + 1] += s11
-            p1[b + 2] += s12
-            p1[b + 3] += s13
-            p2[b] += s20
-            p2[b + 1] += s21
-            p2[b + 2] += s22
-            p2[b + 3] += s23
-            p3[b] += s30
-            p3[b + 1] += s31
-            p3[b + 2] += s32
-            p3[b + 3] += s33
+    width, wide = features.shape[1], statistics.shape[1]
+    for a in range(0, size, 8):
+        for b in range(0, a + 8, 8):
+            _add_8x8(
+                weighted, a, 1, width, features, b, width, count, statistics, a * wide + b, wide
+            )
 
 
 @njit(**OPTIONS)
@@ -78,86 +41,97 @@ def accumulate(
     shift,
     begin,
     end,
+    first,
     buffers,
-    features,
-    weighted,
-    precision,
-    linear,
+    statistics,
 ):
     """Add the observations ``begin:end`` to the statistics of one slice.
 
-    With t_n = vec(T_n'), equation (4): precision += sum w_n t_n t_n', linear += sum s_n t_n.
+    With t_n = vec(T_n), equation (4): P += sum w_n t_n t_n', q += sum s_n t_n. The working response
+    of observation n is at place ``n - first`` of `weight` and `shift`.
     """
-    size = linear.size
-    for first in range(begin, end, TILE):
-        count = min(TILE, end - first)
-        complements(flat, starts, bonds, strands, mode, others, first, count, buffers, features, 0)
-        w = weight[first : first + count]
-        s = shift[first : first + count]
-        for a in range(size):
-            row, scaled = features[a], weighted[a]
-            total = 0.0
-            for t in range(count):
-                scaled[t] = w[t] * row[t]
-                total += s[t] * row[t]
-            linear[a] += total
-        add_products(weighted, features, precision.shape[0], count, precision)
+    workspace, weighted = buffers
+    features = workspace[1]
+    size = strands * bonds[mode - 1] * bonds[mode]
+    for tile in range(begin, end, TILE):
+        count = min(TILE, end - tile)
+        complements(flat, starts, bonds, strands, mode, others, tile, count, workspace)
+        for t in range(count):
+            w = weight[tile + t - first]
+            for k in range(size):
+                weighted[t, k] = w * features[t, k]
+            weighted[t, size] = shift[tile + t - first]
+        add_products(weighted, features, size + 1, count, statistics)
 
 
 @njit(**OPTIONS)
-def cholesky(matrix, panel):
-    """Overwrite the lower triangle of `matrix` (K, K) by its Cholesky factor.
+def tiles(flat, bonds, size):
+    """Buffers for `accumulate`: those of `complements`, and a tile of weighted features."""
+    buffers = workspace(flat, bonds, size)
+    return buffers, np.zeros_like(buffers[1])
 
-    Right-looking, `PANEL` columns at a time: once a panel is factored, its share is taken off all
-    that lies to the right, row by row. Returns False when a pivot is not positive and finite.
-    `panel` (PANEL, K) is scratch.
+
+@njit(**OPTIONS)
+def cholesky(matrix, size, panel):
+    """Overwrite the lower triangle of `matrix` by its Cholesky factor, eight columns at a time.
+
+    `matrix` is padded: (wide, wide), wide the next multiple of eight of its `size`. Each panel of
+    columns first loses the share of the columns before it, then its square on the diagonal is
+    factored and the rows below are multiplied by the inverse of that factor. Returns False when a
+    pivot is not positive and finite. `panel` (wide, 8) is scratch.
     """
-    size = matrix.shape[0]
-    for begin in range(0, size, PANEL):
-        end = min(begin + PANEL, size)
-        for k in range(begin, end):
-            upper = matrix[k]
-            pivot = upper[k]
-            for m in range(begin, k):
-                pivot -= upper[m] * upper[m]
+    wide = matrix.shape[1]
+    inverse = np.zeros((8, 8))
+    for k in range(0, size, 8):
+        if k > 0:
+            for i in range(8):
+                row = matrix[k + i]
+                for q in range(k):
+                    panel[q, i] = row[q]
+            for a in range(k, size, 8):
+                _subtract_8x8(matrix, a * wide, wide, 1, panel, 0, 8, k, matrix, a * wide + k, wide)
+        end = min(k + 8, size)
+        for j in range(k, end):
+            row = matrix[j]
+            pivot = row[j]
+            for m in range(k, j):
+                pivot -= row[m] * row[m]
             if not (pivot > 0.0 and pivot < np.inf):
                 return False
-            upper[k] = np.sqrt(pivot)
-            scale = 1.0 / upper[k]
-            for j in range(k + 1, size):
-                row = matrix[j]
-                total = row[k]
-                for m in range(begin, k):
-                    total -= row[m] * upper[m]
-                row[k] = total * scale
-                panel[k - begin, j] = row[k]
+            row[j] = np.sqrt(pivot)
+            scale = 1.0 / row[j]
+            for i in range(j + 1, end):
+                below = matrix[i]
+                total = below[j]
+                for m in range(k, j):
+                    total -= below[m] * row[m]
+                below[j] = total * scale
         if end == size:
             break
-        p0, p1, p2, p3 = panel[0], panel[1], panel[2], panel[3]
-        p4, p5, p6, p7 = panel[4], panel[5], panel[6], panel[7]
-        for j in range(end, size):
-            row = matrix[j]
-            c0, c1, c2, c3 = row[begin], row[begin + 1], row[begin + 2], row[begin + 3]
-            c4, c5, c6, c7 = row[begin + 4], row[begin + 5], row[begin + 6], row[begin + 7]
-            for i in range(end, j + 1):
-                row[i] -= (c0 * p0[i] + c1 * p1[i] + c2 * p2[i] + c3 * p3[i]) + (
-                    c4 * p4[i] + c5 * p5[i] + c6 * p6[i] + c7 * p7[i]
-                )
+        for j in range(8):  # column j of the inverse, stored as row j: the inverse transposed
+            for i in range(j, 8):
+                total = 1.0 if i == j else 0.0
+                for m in range(j, i):
+                    total -= matrix[k + i, k + m] * inverse[j, m]
+                inverse[j, i] = total / matrix[k + i, k + i]
+        for a in range(end, size, 8):
+            at = a * wide + k
+            _set_8x8(matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
     return True
 
 
 @njit(**OPTIONS)
-def draw_gaussian(precision, linear, noise, out):
+def solve_and_draw(matrix, panel, linear, noise, out):
     """Draw from N(P^-1 h, P^-1): with P = L L', out = L^-T (L^-1 h + noise).
 
-    Overwrites the lower triangle of `precision` by L. Zero noise gives the mean. Returns False,
-    leaving `out` unusable, when P is not positive definite or anything is not finite.
+    Overwrites the lower triangle of the padded `matrix` P by L. Zero noise gives the mean. Returns
+    False, leaving `out` unusable, when P is not positive definite or anything is not finite.
     """
     size = linear.size
-    if not cholesky(precision, np.empty((PANEL, size))):
+    if not cholesky(matrix, size, panel):
         return False
     for j in range(size):
-        lower = precision[j]
+        lower = matrix[j]
         total = 0.0
         for k in range(j):
             total += lower[k] * out[k]
@@ -165,7 +139,7 @@ def draw_gaussian(precision, linear, noise, out):
     for j in range(size):
         out[j] += noise[j]
     for j in range(size - 1, -1, -1):
-        lower = precision[j]
+        lower = matrix[j]
         out[j] /= lower[j]
         if not np.isfinite(out[j]):
             return False
@@ -175,82 +149,84 @@ def draw_gaussian(precision, linear, noise, out):
 
 
 @njit(**OPTIONS)
-def weight_places(size, rank, n_weights):
-    """Which of the bond's weights each of the K entries of a slice meets: j R_d + r, (K,)."""
-    strand = size // n_weights * rank
-    places = np.empty(size, np.int64)
-    for k in range(size):
-        places[k] = k // strand * rank + k % rank
-    return places
+def draw_gaussian(precision, linear, noise, out):
+    """`solve_and_draw` for a matrix without padding, which it leaves as it is."""
+    size = linear.size
+    wide = padded(size)
+    matrix = np.zeros((wide, wide))
+    matrix[:size, :size] = precision
+    return solve_and_draw(matrix, np.empty((wide, 8)), linear, noise, out)
 
 
 @njit(**OPTIONS)
-def posterior_terms(
-    precision,
-    linear,
-    places,
-    weights,
-    prior_precision,
-    prior_diagonal,
-    prior_linear,
-    out,
-    out_linear,
-):
+def posterior_terms(statistics, weights, rows, precision, diagonal, linear, out, out_linear):
     """Precision and linear term of a slice, equation (5), lower triangle.
 
-    The features of the slice are c = scale * t with scale = lambda[places], so the statistics
-    of t are scaled and the prior added.
+    The features of the slice are c = scale * t with scale[(j R_d + r) R_{d-1} + s] = lambda of
+    factor r of strand j, so the statistics of t are scaled and the prior added; rows is R_{d-1}.
     """
     size = linear.size
-    scale = weights[places]
+    scale = np.empty(size)
+    for r in range(weights.size):
+        scale[r * rows : (r + 1) * rows] = weights[r]
     for a in range(size):
-        row, prior_row, statistics_row = out[a], prior_precision[a], precision[a]
+        row, prior_row, statistics_row = out[a], precision[a], statistics[a]
         own = scale[a]
         for b in range(a + 1):
             row[b] = prior_row[b] + own * scale[b] * statistics_row[b]
-        row[a] += prior_diagonal[a]
-        out_linear[a] = prior_linear[a] + own * linear[a]
+        row[a] += diagonal[a]
+        out_linear[a] = linear[a] + own * statistics[size, a]
 
 
 @njit(**OPTIONS)
-def add_weight_terms(precision, linear, drawn, places, weight_precision, weight_linear):
+def add_weight_terms(statistics, drawn, rows, weight_precision, weight_linear):
     """Add one slice to the statistics of the bond's weights, equation (7).
 
-    With a_n[r] = sum_s G[s, r] T_n[r, s], the sums over the slice's observations follow from
-    the statistics of t_n: sum w a_r a_q = sum over s, u of G[s, r] G[u, q] P[(s, r), (u, q)].
-    No second pass over the data is needed. P is read below its diagonal only; what lies above
-    is added as the transpose.
+    With a_n[r] = sum_s G[s, r] T_n[r, s], the sums over the slice's observations follow from the
+    statistics: sum w a_r a_q = g_r' P_rq g_q, where g_r is column r of the slice and P_rq the
+    block of P that joins columns r and q. No second pass over the data is needed. P is read below
+    its diagonal only.
     """
-    n_weights = weight_linear.size
-    below = np.zeros((n_weights, n_weights))
-    sums = np.empty(n_weights)
-    for a in range(linear.size):
-        row = precision[a]
-        sums[:] = 0.0
-        for b in range(a):
-            sums[places[b]] += drawn[b] * row[b]
-        sums[places[a]] += 0.5 * drawn[a] * row[a]
-        own = below[places[a]]
-        for q in range(n_weights):
-            own[q] += drawn[a] * sums[q]
-        weight_linear[places[a]] += drawn[a] * linear[a]
-    for r in range(n_weights):
-        for q in range(n_weights):
-            weight_precision[r, q] += below[r, q] + below[q, r]
+    size = drawn.size
+    sums = np.empty(size)
+    for r in range(weight_linear.size):
+        begin, end = r * rows, (r + 1) * rows
+        sums[:end] = 0.0
+        for a in range(begin, end):
+            row, own = statistics[a], drawn[a]
+            for b in range(a):
+                sums[b] += own * row[b]
+            sums[a] += 0.5 * own * row[a]
+            weight_linear[r] += own * statistics[size, a]
+        for q in range(r + 1):
+            total = 0.0
+            for b in range(q * rows, (q + 1) * rows):
+                total += sums[b] * drawn[b]
+            weight_precision[r, q] += total
+            weight_precision[q, r] += total
 
 
 @njit(**OPTIONS)
-def slice_statistics(flat, starts, bonds, strands, mode, others, weight, shift):
-    """Statistics (precision (K, K), lower triangle; linear (K,)) of the observations of one slice.
+def turn(matrix, rows, columns):
+    """Transpose the S matrices, row by row, that the last axis of (n, S * rows * columns) holds."""
+    turned = np.empty_like(matrix)
+    for i in range(len(matrix)):
+        for at in range(0, matrix.shape[1], rows * columns):
+            for s in range(rows):
+                for r in range(columns):
+                    turned[i, at + r * rows + s] = matrix[i, at + s * columns + r]
+    return turned
+
+
+@njit(**OPTIONS)
+def slice_statistics(flat, starts, bonds, strands, mode, others, bounds, weight, shift):
+    """Statistics (K + 1, K) of the observations ``bounds[0]:bounds[-1]``, all of one slice.
 
     For a slice too large for one block: each block returns its part, the driver adds them up.
     """
     size = strands * bonds[mode - 1] * bonds[mode]
-    wide = padded(size)
-    features = np.zeros((wide, TILE))
-    weighted = np.zeros((wide, TILE))
-    precision = np.zeros((wide, wide))
-    linear = np.zeros(size)
+    wide = padded(size + 1)
+    statistics = np.zeros((wide, wide))
     accumulate(
         flat,
         starts,
@@ -260,22 +236,42 @@ def slice_statistics(flat, starts, bonds, strands, mode, others, weight, shift):
         others,
         weight,
         shift,
-        0,
-        weight.size,
-        workspace(bonds),
-        features,
-        weighted,
-        precision,
-        linear,
+        bounds[0],
+        bounds[-1],
+        bounds[0],
+        tiles(flat, bonds, size),
+        statistics,
     )
-    return precision[:size, :size].copy(), linear
+    return statistics[: size + 1, :size].copy()
+
+
+@njit(**OPTIONS)
+def draw_turned(
+    statistics, weights, rows, precision, diagonal, linear, noise, scratch, drawn, totals
+):
+    """Draw one slice, with prior and result in transposed order, and add it to `totals`.
+
+    `totals` are weight_precision and weight_linear. A draw that fails is filled with NaN.
+    """
+    matrix, panel, out_linear = scratch
+    posterior_terms(statistics, weights, rows, precision, diagonal, linear, matrix, out_linear)
+    if solve_and_draw(matrix, panel, out_linear, noise, drawn):
+        add_weight_terms(statistics, drawn, rows, totals[0], totals[1])
+    else:
+        drawn[:] = np.nan
+
+
+@njit(**OPTIONS)
+def solver(size):
+    """Scratch for `draw_turned`."""
+    wide = padded(size)
+    return np.zeros((wide, wide)), np.empty((wide, 8)), np.empty(size)
 
 
 @njit(**OPTIONS)
 def draw_slice(
-    precision,
-    linear,
-    rank,
+    statistics,
+    columns,
     weights,
     prior_precision,
     prior_diagonal,
@@ -284,31 +280,25 @@ def draw_slice(
     weight_precision,
     weight_linear,
 ):
-    """Draw one slice from its statistics and add it to those of the bond's weights.
+    """Draw one slice (K,) from its statistics and add it to those of the bond's weights.
 
-    `rank` is R_d, `weights` (S R_d,) lambda^(d). Returns (K,) the slice, filled with NaN when the draw failed.
+    `columns` is R_d. The prior is that of `draw_slices` with one row. NaN when the draw failed.
     """
-    size = linear.size
-    out = np.empty((size, size))
-    out_linear = np.empty(size)
-    drawn = np.empty(size)
-    places = weight_places(size, rank, weights.size)
-    posterior_terms(
-        precision,
-        linear,
-        places,
+    rows = noise.size // weights.size
+    drawn = np.empty((1, noise.size))
+    draw_turned(
+        statistics,
         weights,
-        prior_precision,
-        prior_diagonal,
-        prior_linear,
-        out,
-        out_linear,
+        rows,
+        turn(turn(prior_precision, rows, columns).T.copy(), rows, columns),
+        turn(prior_diagonal, rows, columns)[0],
+        turn(prior_linear, rows, columns)[0],
+        noise,
+        solver(noise.size),
+        drawn[0],
+        (weight_precision, weight_linear),
     )
-    if draw_gaussian(out, out_linear, noise, drawn):
-        add_weight_terms(precision, linear, drawn, places, weight_precision, weight_linear)
-    else:
-        drawn[:] = np.nan
-    return drawn
+    return turn(drawn, columns, rows)[0]
 
 
 @njit(**OPTIONS)
@@ -332,32 +322,31 @@ def draw_slices(
 
     Parameters
     ----------
-    others : (n, D - 1) int32, indices of the other modes in ring order, sorted by slice
-    bounds : (J + 1,) int64, observations of slice j are ``bounds[j]:bounds[j + 1]``
-    weight, shift : (n,) float64, the working response w_n, s_n
+    others : (D - 1, M) int32, indices of the other modes in ring order, sorted by slice
+    bounds : (J + 1,) int64, observations of slice j are the columns ``bounds[j]:bounds[j + 1]``
+    weight, shift : (n,) float64, the working response w_n, s_n of the block's n observations
     weights : (S R_d,) float64, lambda^(d)
     prior_precision : (K, K); prior_diagonal, prior_linear : (1 or J, K), see `SlicePrior`
     noise : (J, K) float64, standard normal
 
     Returns
     -------
-    slices (J, K), NaN where a draw failed; weight_precision (S R_d, S R_d) and weight_linear (S R_d,),
-    the block's share of the statistics of the bond's weights.
+    slices (J, K), NaN where a draw failed; weight_precision (S R_d, S R_d) and weight_linear
+    (S R_d,), the block's share of the statistics of the bond's weights.
     """
     n_slices, size = noise.shape
-    wide = padded(size)
-    buffers = workspace(bonds)
-    features = np.zeros((wide, TILE))
-    weighted = np.zeros((wide, TILE))
-    precision = np.empty((wide, wide))
-    linear = np.empty(size)
+    rows, columns = bonds[mode - 1], bonds[mode]
+    wide = padded(size + 1)
+    buffers, scratch = tiles(flat, bonds, size), solver(size)
+    statistics = np.empty((wide, wide))
     slices = np.empty((n_slices, size))
-    weight_precision = np.zeros((weights.size, weights.size))
-    weight_linear = np.zeros(weights.size)
-    shared = prior_linear.shape[0] == 1
+    totals = np.zeros((weights.size, weights.size)), np.zeros(weights.size)
+    precision = turn(turn(prior_precision, rows, columns).T.copy(), rows, columns)
+    diagonal = turn(prior_diagonal, rows, columns)
+    linear = turn(prior_linear, rows, columns)
+    shared = len(linear) == 1
     for j in range(n_slices):
-        precision[:] = 0.0
-        linear[:] = 0.0
+        statistics[:] = 0.0
         accumulate(
             flat,
             starts,
@@ -369,23 +358,21 @@ def draw_slices(
             shift,
             bounds[j],
             bounds[j + 1],
+            bounds[0],
             buffers,
-            features,
-            weighted,
-            precision,
-            linear,
+            statistics,
         )
         row = 0 if shared else j
-        slices[j] = draw_slice(
-            precision[:size, :size],
-            linear,
-            bonds[mode],
+        draw_turned(
+            statistics,
             weights,
-            prior_precision,
-            prior_diagonal[row],
-            prior_linear[row],
+            rows,
+            precision,
+            diagonal[row],
+            linear[row],
             noise[j],
-            weight_precision,
-            weight_linear,
+            scratch,
+            slices[j],
+            totals,
         )
-    return slices, weight_precision, weight_linear
+    return turn(slices, columns, rows), totals[0], totals[1]

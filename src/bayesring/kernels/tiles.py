@@ -1,108 +1,138 @@
-"""Tiles of observations: gathering slices and multiplying them round the ring.
+"""Tiles of observations: multiplying slices round the ring.
 
-A tile holds up to `TILE` observations, worked on `LANES` at a time. Its matrices are stored entry
-by entry, ``[entry, t]`` with t the observation, so that every inner loop runs over observations
-and vectorises whatever the rank is. Nothing larger than a tile is ever stored. Columns beyond
-the last observation hold numbers that nobody reads.
+A tile holds up to `TILE` observations, one per row: ``tile[t, (j R_d + r) R_{d-1} + s]`` is
+T_t[r, s] of strand j, the complement of observation t strand by strand and row by row. Slices are
+read where they lie, a row of a matrix in a vector, and nothing larger than a tile is ever stored.
+
+Vectors are `SPARE` elements wide or narrower. Where a row of a matrix is shorter than its vector,
+the lanes behind it hold numbers of its neighbours, and what comes of them is overwritten by the
+next row or ends behind the last, where nobody reads it.
 """
 
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.lanes import LANES, dot_lanes
+from bayesring.kernels.vectors import SET, matrix_product
 
-TILE = 128  # a multiple of LANES
+TILE = 32
+SPARE = 8
+"""Elements behind an array that a vector may touch."""
 OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
+_set_8x8, _set_4x8, _set_2x8, _set_1x8 = (matrix_product(rows, 8, SET) for rows in (8, 4, 2, 1))
+_set_8x4, _set_4x4, _set_2x4, _set_1x4 = (matrix_product(rows, 4, SET) for rows in (8, 4, 2, 1))
+
 
 @njit(**OPTIONS)
-def gather(flat, start, step, size, index, first, count, bases, out):
-    """out[e, t] = entry e of the strand's slice that observation ``first + t`` uses, t < count.
+def padded(size):
+    """The next multiple of eight: rows and columns are worked on eight at a time."""
+    return (size + 7) // 8 * 8
 
-    `step` entries lie between the strand's slices, `size` of them its own.
+
+@njit(**OPTIONS)
+def multiply(left, left_at, right, right_at, rows, inner, columns, count, out, out_at, out_step):
+    """Product of two matrices for each observation of a tile, all lying row by row in flat arrays.
+
+    Equivalent to ``out = left.reshape(rows, inner) @ right.reshape(inner, columns)``, `left` from
+    place ``left_at[t]`` on, `right` from ``right_at[t]`` and `out` from ``out_at + t * out_step``,
+    for t < count, except that up to `SPARE` elements behind `right` are read and as many behind
+    `out` written. Of some rows the last columns come first: the spoiled start of a row is always
+    written later.
     """
-    for t in range(count):
-        bases[t] = start + index[first + t] * step
-    for e in range(size):
-        for t in range(count):
-            out[e, t] = flat[bases[t] + e]
-
-
-@njit(**OPTIONS)
-def multiply(left, right, rows, inner, columns, transposed, out, at):
-    """Products of lanes of matrices, (rows, inner) by (inner, columns).
-
-    Equivalent to ``out[:, at + t] = vec(left[t] @ right[t])``, or of the transposed product.
-    """
-    width = out.shape[1]
-    for r in range(rows):
-        for s in range(columns):
-            place = s * rows + r if transposed else r * columns + s
-            dot_lanes(
-                left,
-                r * inner * LANES,
-                right,
-                s * LANES,
-                columns * LANES,
-                inner,
-                out,
-                place * width + at,
-            )
-
-
-@njit(**OPTIONS)
-def workspace(bonds):
-    """Buffers for `complements`: three of lanes of matrices, one of places in the flat cores."""
-    largest = bonds.max()
-    size = largest * largest
-    return (
-        np.zeros((size, LANES)),
-        np.zeros((size, LANES)),
-        np.zeros((size, LANES)),
-        np.empty(TILE, np.int64),
-    )
-
-
-@njit(**OPTIONS)
-def complements(flat, starts, bonds, strands, mode, others, first, count, buffers, out, column):
-    """Complement of each observation of a tile, transposed, one strand after the other.
-
-    ``out[(j R_{d-1} + s) R_d + r, column + t] = T_t[r, s]`` of strand j, where
-    T_n = A^(d+1)[.] A^(d+2)[.] ... A^(d-1)[.], the product of all the other weighted slices in
-    ring order, of shape (R_d, R_{d-1}); `others` (n, D - 1) holds their indices in that order.
-    Transposed and read row by row it pairs entry by entry with a slice of core d:
-    tr(G^(d)[i] Lambda^(d) T_n) = sum over (s, r) of G[s, r] lambda[r] T_n[r, s].
-    """
-    order = bonds.size
-    left, right, product, bases = buffers
-    rows = bonds[mode]
-    following = (mode + 1) % order
-    width = out.shape[1]
-    for strand in range(strands):
-        place = strand * rows * bonds[mode - 1]
-        for at in range(0, count, LANES):
-            lanes = min(LANES, count - at)
-            inner = bonds[following]
-            size = rows * inner
-            start = starts[following] + strand * size
-            index = others[:, 0]
-            gather(flat, start, strands * size, size, index, first + at, lanes, bases, left)
-            if order == 2:
-                for r in range(rows):
-                    for s in range(inner):
-                        for t in range(lanes):
-                            out[place + s * rows + r, column + at + t] = left[r * inner + s, t]
-            for step in range(1, order - 1):
-                core = (mode + 1 + step) % order
-                columns = bonds[core]
-                size = inner * columns
-                start = starts[core] + strand * size
-                index = others[:, step]
-                gather(flat, start, strands * size, size, index, first + at, lanes, bases, right)
-                if step == order - 2:
-                    begin = place * width + column + at
-                    multiply(left, right, rows, inner, columns, True, out, begin)
+    row = 0
+    while row < rows:
+        left_rows = rows - row
+        tall = 8 if left_rows >= 8 else 4 if left_rows >= 4 else 2 if left_rows >= 2 else 1
+        for column in range((columns - 1) // 8 * 8, -1, -8):
+            kind = tall if columns - column > 4 else -tall
+            for t in range(count):
+                a, b = left_at[t] + row * inner, right_at[t] + column
+                c = out_at + t * out_step + row * columns + column
+                if kind == 8:
+                    _set_8x8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                elif kind == 4:
+                    _set_4x8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                elif kind == 2:
+                    _set_2x8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                elif kind == 1:
+                    _set_1x8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                elif kind == -8:
+                    _set_8x4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                elif kind == -4:
+                    _set_4x4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                elif kind == -2:
+                    _set_2x4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
                 else:
-                    multiply(left, right, rows, inner, columns, False, product, 0)
-                    left, product = product, left
-                inner = columns
+                    _set_1x4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+        row += tall
+
+
+@njit(**OPTIONS)
+def workspace(flat, bonds, size):
+    """What `complements` works in: numbers, the tile among them, places of slices (2, TILE).
+
+    The numbers begin with the tile (TILE, width) of features of length `size`; behind it are two
+    tiles for products on the way. All in the precision of the cores.
+    """
+    width = padded(size + SPARE)
+    largest = padded(bonds.max() ** 2 + SPARE)
+    work = np.zeros(TILE * (width + 2 * largest), flat.dtype)
+    return work, work[: TILE * width].reshape(TILE, width), np.empty((2, TILE), np.int64)
+
+
+@njit(**OPTIONS)
+def complements(flat, starts, bonds, strands, mode, others, first, count, workspace):
+    """Complement of each observation of a tile, t < count, one strand after the other.
+
+    T_n = A^(d+1)[.] A^(d+2)[.] ... A^(d-1)[.], the product of all the other weighted slices in
+    ring order, of shape (R_d, R_{d-1}), taken from the last factor to the first. `others`
+    (D - 1, M) holds their indices in that order, the tile's from column `first` on.
+    """
+    for strand in range(strands):
+        strand_complements(
+            flat, starts, bonds, strands, strand, mode, others, first, count, workspace
+        )
+
+
+@njit(**OPTIONS)
+def strand_complements(flat, starts, bonds, strands, strand, mode, others, first, count, workspace):
+    """`complements` of one strand; what it spoils behind its places, the next overwrites."""
+    work, tile, places = workspace
+    order, width = bonds.size, tile.shape[1]
+    step = (work.size // TILE - width) // 2
+    buffer, other_buffer = TILE * width, TILE * (width + step)
+    last = (mode - 1) % order
+    columns = bonds[last]
+    size = bonds[last - 1] * columns
+    begin = strand * bonds[mode] * columns
+    left_at, right_at = places
+    in_place = order > 2
+    for t in range(count):
+        right_at[t] = starts[last] + (others[order - 2, first + t] * strands + strand) * size
+        if right_at[t] + size + SPARE > flat.size:  # a vector would reach beyond the end
+            in_place = False
+    if not in_place:
+        out, out_step = (begin, width) if order == 2 else (buffer, step)
+        for t in range(count):
+            for k in range(size):
+                work[out + t * out_step + k] = flat[right_at[t] + k]
+            right_at[t] = out + t * out_step
+    for place in range(order - 3, -1, -1):
+        core = (mode + 1 + place) % order
+        rows, inner = bonds[core - 1], bonds[core]
+        for t in range(count):
+            slice_at = others[place, first + t] * strands + strand
+            left_at[t] = starts[core] + slice_at * rows * inner
+        buffer, other_buffer = other_buffer, buffer
+        out, out_step = (begin, width) if place == 0 else (buffer, step)
+        if in_place:
+            multiply(
+                flat, left_at, flat, right_at, rows, inner, columns, count, work, out, out_step
+            )
+            in_place = False
+        else:
+            multiply(
+                flat, left_at, work, right_at, rows, inner, columns, count, work, out, out_step
+            )
+        for t in range(count):
+            right_at[t] = out + t * out_step

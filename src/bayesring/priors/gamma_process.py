@@ -48,7 +48,7 @@ class GammaProcess:
     def gain_conditional(
         self, index: int, weights: FloatArray, gains: FloatArray
     ) -> tuple[float, float]:
-        """Shape and rate of one strand's delta_r given the rest, equation (8), r = `index` from 0."""
+        """Shape and rate of one strand's delta_r given the rest (8); `index` is r - 1."""
         others = gains.copy()
         others[index] = 1.0
         products = np.cumprod(others)[index:]

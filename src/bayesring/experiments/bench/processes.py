@@ -1,0 +1,86 @@
+"""What must be measured in a process of its own: import, first fits, peak memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from bayesring.experiments.bench.timing import Row
+
+FIRST_FIT = """
+import json, time
+begin = time.perf_counter()
+from bayesring import TensorRing
+imported = time.perf_counter()
+import numpy as np
+rng = np.random.default_rng(0)
+X = rng.integers(0, 20, (1000, 3))
+TensorRing(3, warmup=5, draws=5, random_state=0, progress=False).fit(X, rng.standard_normal(1000))
+print(json.dumps({"import": imported - begin, "fit": time.perf_counter() - imported}))
+"""
+
+PEAK = """
+import json, sys
+import numpy as np
+from bayesring import TensorRing
+
+def memory(field):
+    with open("/proc/self/status") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
+
+def fit(n, warmup):
+    rng = np.random.default_rng(0)
+    X = np.empty((n, 3), dtype=np.int32)
+    for mode in range(3):
+        X[:, mode] = rng.integers(0, 1000, n, dtype=np.int32)
+    y = rng.standard_normal(n, dtype=np.float32)
+    with open("/proc/self/clear_refs", "w") as reset:
+        reset.write("5")
+    before = memory("VmRSS")
+    ring = TensorRing(3, prior="paper", warmup=warmup, draws=1, chains=1, shape=(1000, 1000, 1000),
+                      random_state=0, progress=False)
+    ring.fit(X, y)
+    return memory("VmHWM") - before
+
+fit(2000, 85)
+print(json.dumps(fit(int(sys.argv[1]), int(sys.argv[2]))))
+"""
+
+
+def first_fits() -> Iterator[Row]:
+    """Import, and the first fit with an empty and with a full cache of compiled kernels."""
+    with tempfile.TemporaryDirectory() as cache:
+        cold, warm = (_run(FIRST_FIT, NUMBA_CACHE_DIR=cache) for _ in range(2))
+        warm = min(warm, _run(FIRST_FIT, NUMBA_CACHE_DIR=cache), key=lambda times: times["import"])
+    yield Row("from bayesring import TensorRing", warm["import"], "s", 2.0, at_least=False)
+    yield Row("first fit, nothing compiled yet", cold["fit"], "s", 20.0, at_least=False)
+    yield Row("first fit, kernels in the cache", warm["fit"], "s", 2.0, at_least=False)
+
+
+def memory(*counts: int) -> Iterator[Row]:
+    """Peak memory of a fit beyond the caller's own arrays, with held-out calibration."""
+    for n in counts:
+        name = f"peak memory, D = 3, M = {n:.0e}"
+        if not os.path.exists("/proc/self/clear_refs"):
+            yield Row(name, None, "bytes/observation", note="needs Linux")
+            continue
+        peak = _run(PEAK, str(n), str(85 if n < 10**8 else 1))
+        yield Row(name, peak / n, "bytes/observation", 45.0, at_least=False)
+
+
+def _run(code: str, *arguments: str, **environment: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"a measurement in a process of its own failed: {done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])

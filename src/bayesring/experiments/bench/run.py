@@ -1,0 +1,79 @@
+"""All measurements in one go: table, JSON, README, and the check that nothing got slower."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bayesring.experiments.bench import peers, processes, scans
+from bayesring.experiments.bench.timing import Row, machine
+
+SLOWER = 1.3
+"""Times a kept row may exceed the committed figure."""
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+
+
+def measure(quick: bool = False, large: bool = False) -> Iterator[Row]:
+    """Rows of the table, one after the other."""
+    yield from scans.kept()
+    yield from scans.conditionals()
+    yield from peers.smurff_scan()
+    yield from scans.peak_share(quick)
+    yield from scans.threads(10**6)
+    yield from scans.growth(quick, large)
+    yield from scans.predictions()
+    yield from scans.mixing(quick)
+    yield from peers.nuts(quick)
+    yield from processes.first_fits()
+    yield from processes.memory(10**6, *([] if quick else [10**7]), *([10**8] if large else []))
+    if not quick:
+        yield from peers.smurff_targets()
+
+
+def to_json(rows: list[Row]) -> dict[str, Any]:
+    """The machine and all rows as plain data."""
+    return {"machine": machine(), "rows": [row._asdict() | {"met": row.met} for row in rows]}
+
+
+def check(committed: Path) -> list[str]:
+    """Measure the kept scans anew; sentences on those that got slower than the committed ones."""
+    before = {row["name"]: row["value"] for row in json.loads(committed.read_text())["rows"]}
+    complaints = []
+    for row in scans.kept():
+        if row.unit != scans.KEPT or row.name not in before or row.value is None:
+            continue
+        slower = row.value / before[row.name]
+        if slower > SLOWER:
+            complaints.append(
+                f"{row.name}: {row.value:.2f} {row.unit}, {slower:.2f} times the committed figure."
+            )
+    return complaints
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The rows that have a goal, as a table for the README."""
+    about = result["machine"]
+    lines = [
+        f"{about['processor']}, {about['cores']} cores, numba {about['numba']}:",
+        "",
+        "| | measured | goal |",
+        "|---|---|---|",
+    ]
+    for row in result["rows"]:
+        if row["goal"] is None:
+            continue
+        sign = "at least" if row["at_least"] else "at most"
+        value = "not measured" if row["value"] is None else f"{row['value']:.3g} {row['unit']}"
+        missed = " (missed)" if row["met"] is False else ""
+        lines.append(f"| {row['name']} | {value}{missed} | {sign} {row['goal']:g} |")
+    return "\n".join(lines)
+
+
+def write_readme(readme: Path, result: dict[str, Any]) -> None:
+    """Put the table between the markers of the README."""
+    text = readme.read_text()
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    readme.write_text(f"{before}{BEGIN}\n{markdown(result)}\n{END}{after}")

@@ -1,0 +1,92 @@
+"""Sorting observations by counting: linear time, stable, little memory."""
+
+import numpy as np
+from numba import njit
+
+OPTIONS = {"nogil": True, "cache": True}
+
+
+@njit(**OPTIONS)
+def slice_starts(column, size):
+    """Where the observations of each index start once they are sorted: (size + 1,).
+
+    Equivalent to ``np.concatenate([[0], np.cumsum(np.bincount(column, minlength=size))])``.
+    """
+    starts = np.zeros(size + 1, np.int64)
+    for n in range(column.size):
+        starts[column[n] + 1] += 1
+    for i in range(size):
+        starts[i + 1] += starts[i]
+    return starts
+
+
+@njit(**OPTIONS)
+def sort_by(column, starts, order, ordered):
+    """Put the places `order` (n,) of observations into the order of their index.
+
+    Equivalent to ``ordered[:] = order[np.argsort(column[order], kind="stable")]``.
+    """
+    following = starts.copy()
+    for n in range(order.size):
+        index = column[order[n]]
+        ordered[following[index]] = order[n]
+        following[index] += 1
+
+
+@njit(**OPTIONS)
+def take(source, order, out):
+    """Equivalent to ``out[:] = source[order]``, without a wider copy of `order`."""
+    for n in range(order.size):
+        out[n] = source[order[n]]
+
+
+@njit(**OPTIONS)
+def is_sorted(columns, values):
+    """Whether observations are in the order of `columns` (D, n), the first first, then values."""
+    for n in range(1, values.size):
+        equal = True
+        for d in range(len(columns)):
+            before, after = columns[d, n - 1], columns[d, n]
+            if before > after:
+                return False
+            if before < after:
+                equal = False
+                break
+        if equal and values[n - 1] > values[n]:
+            return False
+    return True
+
+
+@njit(**OPTIONS)
+def sort_ties(columns, values):
+    """Sort, in place, the values of observations that share all coordinates, next to each other."""
+    begin = 0
+    for n in range(1, values.size + 1):
+        equal = n < values.size
+        for d in range(len(columns)):
+            if equal and columns[d, n] != columns[d, begin]:
+                equal = False
+        if not equal:
+            if n - begin > 1:
+                values[begin:n].sort()
+            begin = n
+
+
+@njit(**OPTIONS)
+def view_of_mode(columns, values, mode, starts):
+    """Observations sorted by one mode's index, in their former order within each index.
+
+    Returns (D - 1, n) the other modes' indices in ring order and (n,) the values.
+    """
+    order, n = columns.shape
+    others = np.empty((order - 1, n), columns.dtype)
+    sorted_values = np.empty_like(values)
+    following = starts.copy()
+    for m in range(n):
+        index = columns[mode, m]
+        place = following[index]
+        following[index] += 1
+        for step in range(order - 1):
+            others[step, place] = columns[(mode + 1 + step) % order, m]
+        sorted_values[place] = values[m]
+    return others, sorted_values

@@ -1,0 +1,108 @@
+"""One building block that Numba cannot write by itself: a small product of matrices in registers.
+
+Written as loops, such a product is slow: the compiler cannot know that the output overlaps no
+input, and stores every partial sum. Here the sums stay in vector registers until they are complete.
+The vectors are generic ones of LLVM, which cuts them to the width that the machine has.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+SET, ADD, SUBTRACT = 0, 1, -1
+
+
+def matrix_product(rows, columns, effect):
+    """Make a compiled product of `rows` x inner by inner x `columns`; inner is known when it runs.
+
+    ``tile(left, left_at, left_row, left_step, right, right_at, right_step, inner, out, out_at,
+    out_row)`` computes, for i < rows and j < columns,
+
+        sum over q < inner of left[left_at + left_row i + left_step q]
+                            * right[right_at + right_step q + j]
+
+    and sets ``out[out_at + out_row i + j]`` to it, adds it there or subtracts it. Places count
+    elements of contiguous arrays; nothing is checked. `left` and `right` have one type, float32
+    or float64, in which the sum is taken; `out` may be wider. `out` may be `left`.
+    """
+
+    @intrinsic
+    def tile(
+        _,
+        left,
+        left_at,
+        left_row,
+        left_step,
+        right,
+        right_at,
+        right_step,
+        inner,
+        out,
+        out_at,
+        out_row,
+    ):
+        n = types.intp
+        return types.void(left, n, n, n, right, n, n, n, out, n, n), generate
+
+    def generate(context, builder, signature, arguments):
+        """Write the loop over q in LLVM's language."""
+        left, left_at, left_row, left_step, right, right_at, right_step, inner, *rest = arguments
+        out, out_at, out_row = rest
+        places = ((0, left), (4, right), (8, out))
+        left_data, right_data, out_data = (
+            context.make_array(signature.args[place])(context, builder, array).data
+            for place, array in places
+        )
+        vector, align = _vector(left_data, columns)
+        out_vector, out_align = _vector(out_data, columns)
+
+        def vector_at(data, place, kind):
+            return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
+
+        row_starts = [left_at]
+        for _ in range(1, rows):
+            row_starts.append(builder.add(row_starts[-1], left_row))
+        zero = ir.Constant(vector, [0.0] * columns)
+        sums = [cgutils.alloca_once(builder, vector) for _ in range(rows)]
+        for each in sums:
+            builder.store(zero, each)
+        with cgutils.for_range(builder, inner) as loop:
+            step = builder.mul(loop.index, left_step)
+            place = builder.add(right_at, builder.mul(loop.index, right_step))
+            y = builder.load(vector_at(right_data, place, vector), align=align)
+            for start, each in zip(row_starts, sums, strict=True):
+                x = builder.load(builder.gep(left_data, [builder.add(start, step)]))
+                product = builder.fmul(_spread(builder, x, vector), y, flags=("contract",))
+                total = builder.fadd(builder.load(each), product, flags=("contract",))
+                builder.store(total, each)
+        place = out_at
+        for each in sums:
+            total = builder.load(each)
+            if vector != out_vector:
+                total = builder.fpext(total, out_vector)
+            pointer = vector_at(out_data, place, out_vector)
+            if effect == ADD:
+                total = builder.fadd(builder.load(pointer, align=out_align), total)
+            elif effect == SUBTRACT:
+                total = builder.fsub(builder.load(pointer, align=out_align), total)
+            builder.store(total, pointer, align=out_align)
+            place = builder.add(place, out_row)
+        return context.get_dummy_value()
+
+    return tile
+
+
+def _vector(data, lanes):
+    """Vector type over the elements behind a pointer, and the alignment of one element."""
+    element = data.type.pointee
+    return ir.VectorType(element, lanes), 4 if isinstance(element, ir.FloatType) else 8
+
+
+def _spread(builder, x, vector):
+    """A vector with `x` in every lane."""
+    index = ir.IntType(32)
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, x, ir.Constant(index, 0))
+    lanes = ir.Constant(ir.VectorType(index, vector.count), [0] * vector.count)
+    return builder.shuffle_vector(first, undefined, lanes)
