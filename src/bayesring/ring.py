@@ -66,7 +66,7 @@ def features(
 ) -> FloatArray:
     """c_n = vec((Lambda^(d) T_n)') (n, K), so that f_n = c_n . vec G^(d)[i_d]: equation (3)."""
     scaled = weights[:, :, None] * complements(cores, mode, coords)
-    return np.swapaxes(scaled, 2, 3).reshape(len(coords), scaled[0].size)
+    return np.swapaxes(scaled, 2, 3).reshape(len(coords), cores[mode][0].size)
 
 
 def weight_features(
@@ -75,7 +75,7 @@ def weight_features(
     """a_n = diag(T_n G^(d)[i_d]) (n, S R_d), so that f_n = a_n . lambda^(d); `core` unweighted."""
     others = complements(cores, mode, coords)
     products = np.einsum("njrs,njsr->njr", others, core[coords[:, mode]])
-    return np.asarray(products.reshape(len(coords), products[0].size))
+    return np.asarray(products.reshape(len(coords), core.shape[1] * core.shape[3]))
 
 
 def dense(cores: Sequence[FloatArray]) -> FloatArray:
