@@ -12,6 +12,7 @@ from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspac
 from bayesring.kernels.vectors import ADD, SET, SUBTRACT, matrix_product
 
 _add_8x8, _set_8x8, _subtract_8x8 = (matrix_product(8, 8, what) for what in (ADD, SET, SUBTRACT))
+_add_4x8 = matrix_product(4, 8, ADD)
 
 
 @njit(**OPTIONS)
@@ -24,9 +25,11 @@ def add_products(weighted, features, size, count, statistics):
     width, wide = features.shape[1], statistics.shape[1]
     for a in range(0, size, 8):
         for b in range(0, a + 8, 8):
-            _add_8x8(
-                weighted, a, 1, width, features, b, width, count, statistics, a * wide + b, wide
-            )
+            at = a * wide + b
+            if size - a > 4:
+                _add_8x8(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
+            else:
+                _add_4x8(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
 
 
 @njit(**OPTIONS)
@@ -142,7 +145,9 @@ def draw_gaussian(precision, linear, noise, out):
     size = linear.size
     wide = padded(size)
     matrix = np.zeros((wide, wide))
-    matrix[:size, :size] = precision
+    for j in range(size):
+        for k in range(j + 1):
+            matrix[j, k] = precision[j, k]
     return solve_and_draw(matrix, np.empty((wide, 8)), linear, noise, out)
 
 
@@ -156,7 +161,8 @@ def posterior_terms(statistics, weights, rows, precision, diagonal, linear, out,
     size = linear.size
     scale = np.empty(size)
     for r in range(weights.size):
-        scale[r * rows : (r + 1) * rows] = weights[r]
+        for k in range(r * rows, (r + 1) * rows):
+            scale[k] = weights[r]
     for a in range(size):
         row, prior_row, statistics_row = out[a], precision[a], statistics[a]
         own = scale[a]
@@ -179,7 +185,8 @@ def add_weight_terms(statistics, drawn, rows, weight_precision, weight_linear):
     sums = np.empty(size)
     for r in range(weight_linear.size):
         begin, end = r * rows, (r + 1) * rows
-        sums[:end] = 0.0
+        for b in range(end):
+            sums[b] = 0.0
         for a in range(begin, end):
             row, own = statistics[a], drawn[a]
             for b in range(a):
@@ -207,7 +214,7 @@ def turn(matrix, rows, columns):
 
 @njit(**OPTIONS)
 def slice_statistics(flat, starts, bonds, mode, others, bounds, weight, shift):
-    """Statistics (K + 1, K) of the observations ``bounds[0]:bounds[-1]``, all of one slice.
+    """Statistics of the observations ``bounds[0]:bounds[-1]``, all of one slice, with padding.
 
     For a slice too large for one block: each block returns its part, the driver adds them up.
     """
@@ -228,7 +235,7 @@ def slice_statistics(flat, starts, bonds, mode, others, bounds, weight, shift):
         tiles(flat, bonds, size),
         statistics,
     )
-    return statistics[: size + 1, :size].copy()
+    return statistics
 
 
 @njit(**OPTIONS)

@@ -74,8 +74,9 @@ def workspace(flat, bonds, size):
     The numbers begin with the tile (TILE, width) of features of length `size`; behind it are two
     tiles for products on the way. All in the precision of the cores.
     """
-    width = padded(size + SPARE)
-    largest = padded(bonds.max() ** 2 + SPARE)
+    width, largest = padded(size + SPARE), 0
+    for bond in bonds:
+        largest = max(largest, padded(bond * bond + SPARE))
     work = np.zeros(TILE * (width + 2 * largest), flat.dtype)
     return work, work[: TILE * width].reshape(TILE, width), np.empty((2, TILE), np.int64)
 
