@@ -2,7 +2,8 @@
 
 Inside these kernels a slice is transposed: its K entries are ordered as those of T_n, entry (s, r)
 at place ``r * R_{d-1} + s``. Its statistics are one array (K + 1, K), the lower triangle of P
-in the first K rows and q in the last, kept with padding to a multiple of eight.
+in the first K rows and q in the last, with padding behind both. They are float64, whatever the
+precision of the cores; within a tile, sums are taken in that.
 """
 
 import numpy as np
@@ -11,8 +12,8 @@ from numba import njit
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
 from bayesring.kernels.vectors import ADD, SET, SUBTRACT, matrix_product
 
-_add_8x8, _set_8x8, _subtract_8x8 = (matrix_product(8, 8, what) for what in (ADD, SET, SUBTRACT))
-_add_4x8 = matrix_product(4, 8, ADD)
+_add_8, _set_8, _subtract_8 = (matrix_product(8, 64, what) for what in (ADD, SET, SUBTRACT))
+_add_4 = matrix_product(4, 64, ADD)
 
 
 @njit(**OPTIONS)
@@ -22,14 +23,14 @@ def add_products(weighted, features, size, count, statistics):
     Both are tiles (TILE, width); the first `size` columns of `weighted` are used. A few entries
     above the diagonal are filled too, and never read.
     """
-    width, wide = features.shape[1], statistics.shape[1]
+    width, wide, lanes = features.shape[1], statistics.shape[1], 64 // features.itemsize
     for a in range(0, size, 8):
-        for b in range(0, a + 8, 8):
+        for b in range(0, a + 8, lanes):
             at = a * wide + b
             if size - a > 4:
-                _add_8x8(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
+                _add_8(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
             else:
-                _add_4x8(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
+                _add_4(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
 
 
 @njit(**OPTIONS)
@@ -66,7 +67,7 @@ def tiles(flat, bonds, size):
 def cholesky(matrix, size, panel):
     """Overwrite the lower triangle of `matrix` by its Cholesky factor, eight columns at a time.
 
-    `matrix` is padded: (wide, wide), wide the next multiple of eight of its `size`. Each panel of
+    `matrix` (wide, wide) has padding behind its `size`, up to a multiple of eight. Each panel of
     columns first loses the share of the columns before it, then its square on the diagonal is
     factored and the rows below are multiplied by the inverse of that factor. Returns False when a
     pivot is not positive and finite. `panel` (wide, 8) is scratch.
@@ -80,7 +81,7 @@ def cholesky(matrix, size, panel):
                 for q in range(k):
                     panel[q, i] = row[q]
             for a in range(k, size, 8):
-                _subtract_8x8(matrix, a * wide, wide, 1, panel, 0, 8, k, matrix, a * wide + k, wide)
+                _subtract_8(matrix, a * wide, wide, 1, panel, 0, 8, k, matrix, a * wide + k, wide)
         end = min(k + 8, size)
         for j in range(k, end):
             row = matrix[j]
@@ -107,7 +108,7 @@ def cholesky(matrix, size, panel):
                 inverse[j, i] = total / matrix[k + i, k + i]
         for a in range(end, size, 8):
             at = a * wide + k
-            _set_8x8(matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
+            _set_8(matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
     return True
 
 
