@@ -8,7 +8,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from bayesring import TensorRing, metrics, ring
+from bayesring import TensorRing, metrics, progress, ring
 from bayesring.infer.rank import Adaption, Truncation
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import Fixed, GammaProcess, NormalGamma, RingPrior
@@ -141,6 +141,16 @@ def test_units_of_the_data_do_not_matter(fitted):
     np.testing.assert_allclose(scaled_deviation, 1e6 * deviation, rtol=1e-4)
 
 
+def test_products_in_float32_change_little(fitted):
+    X, y, test, _ = planted(1)
+    single = TensorRing(2, shape=SHAPE, dtype="float32", **QUICK).fit(X, y)
+    one, two = fitted.predict(test), single.predict(test)
+    assert not np.array_equal(one, two)
+    assert metrics.rmse(one, two) < 0.1 * np.std(two)
+    with pytest.raises(ValueError, match="dtype must be 'float32', 'float64'"):
+        TensorRing(2, dtype="float16").fit(X, y)
+
+
 def test_kept_draws_stay_within_the_memory_budget():
     X, y, *_ = planted(1)
     one_draw = sum(SHAPE) * 4 * 8
@@ -215,14 +225,21 @@ def test_predicting_before_fit(method):
 
 
 def test_progress_bars_show_rank_noise_and_error(capsys, monkeypatch):
-    from bayesring import progress
-
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     X, y, *_ = planted(1)
     TensorRing(2, shape=SHAPE, **QUICK | {"progress": True, "chains": 2}).fit(X, y)
     shown = capsys.readouterr().err
     for text in ("chain 1", "chain 2", "40/40", "rank 2x2x2", "noise", "rmse"):
         assert text in shown
+
+
+def test_compiling_is_announced(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "compiled", lambda: False)
+    X, y, *_ = planted(1)
+    TensorRing(2, shape=SHAPE, **QUICK | {"progress": True}).fit(X, y)
+    assert "Compiling kernels" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert progress.compiled()
 
 
 def test_interrupting_stops_all_chains(monkeypatch):

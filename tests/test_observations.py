@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesring.observations import BLOCK_SIZE, MAX_BLOCKS, Observations, mode_views
+from bayesring import observations as module
+from bayesring.observations import BLOCK_SIZE, MAX_BLOCKS, Observations, in_order, mode_views
 from bayesring.ring import ring_order
 
 
@@ -76,3 +77,25 @@ def test_blocks_have_about_equal_numbers_of_observations(rng, sizes):
     for blocks in mode_views(Observations(coords, np.zeros(n), sizes)):
         assert 1 < len(blocks) <= MAX_BLOCKS
         assert max(len(block.values) for block in blocks) <= 1.5 * BLOCK_SIZE
+
+
+@given(observations())
+def test_sorted_data_are_those_of_numpy_in_standard_units(data):
+    found = in_order(data._replace(location=1.0, scale=2.0))
+    keys = (data.values, *(data.coords[:, mode] for mode in reversed(range(len(data.shape)))))
+    order = np.lexsort(keys)
+    np.testing.assert_array_equal(found.coords, data.coords[order])
+    np.testing.assert_array_equal(found.values, (data.values[order] - 1.0) / 2.0)
+    assert in_order(found) is found
+
+
+def test_large_data_are_kept_small(rng, monkeypatch):
+    """40 bytes per observation for three modes, and nothing twice."""
+    monkeypatch.setattr(module, "COMPACT", 1000)
+    n = 1000
+    coords = np.stack([rng.integers(0, size, n) for size in (10, 20, 30)], axis=1)
+    data = in_order(Observations(coords, rng.standard_normal(n), (10, 20, 30)))
+    views = mode_views(data)
+    assert views[0][0].others.base is data.coords.base
+    others = sum(view[0].others.nbytes + view[0].values.nbytes for view in views)
+    assert others + data.coords[:, 0].nbytes == 40 * n

@@ -62,7 +62,9 @@ def bench(
         rows.append(row)
         value = "not measured" if row.value is None else f"{row.value:.3g} {row.unit}"
         sign = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}[row.met]
-        console.print(f"{row.name:68} {value:32} {sign} {row.note}", highlight=False)
+        console.print(
+            f"{row.name:68} {value:32} {sign} {row.note}", highlight=False, soft_wrap=True
+        )
     result = run.to_json(rows)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result, indent=1) + "\n")

@@ -75,20 +75,17 @@ def in_order(data: Observations) -> Observations:
         return data
     columns = np.empty((len(data.shape), n), dtype=np.int32)
     values = np.empty(n, dtype=value_type)
-    order = np.arange(n, dtype=np.uint32 if n < 2**32 else np.uint64)
-    ordered, column = np.empty_like(order), np.empty(n, dtype=np.int32)
+    order, ordered, column = np.empty((3, n), dtype=np.int32 if n < 2**31 else np.int64)
+    order[:] = np.arange(n, dtype=order.dtype)
     for mode in reversed(range(len(data.shape))):
         column[:] = data.coords[:, mode]
         starts = sorting.slice_starts(column, data.shape[mode])
         sorting.sort_by(column, starts, order, ordered)
         order, ordered = ordered, order
-    del ordered
     for mode in range(len(data.shape)):
         column[:] = data.coords[:, mode]
         sorting.take(column, order, columns[mode])
-    del column
-    standard = ((data.values - data.location) / data.scale).astype(value_type, copy=False)
-    sorting.take(standard, order, values)
+    sorting.take_standard(data.values, order, data.location, data.scale, values)
     sorting.sort_ties(columns, values)
     return Observations(columns.T, values, data.shape)
 

@@ -6,16 +6,25 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bayesring.infer.run import Report
+from bayesring.kernels import slices
 
 PATIENCE = 1.0
 """Seconds of work before anything is shown, so that quick fits stay quiet."""
 REFRESH = 0.1
 """Seconds between two updates of a bar."""
+
+
+def compiled() -> bool:
+    """Whether the longest kernel has been compiled, now or by an earlier process."""
+    kernel = slices.draw_slices
+    cached = Path(kernel.stats.cache_path).glob("slices.draw_slices-*.nbi")
+    return bool(kernel.signatures) or any(cached)
 
 
 class ChainProgress:
@@ -73,10 +82,12 @@ class ChainProgress:
 def chain_progress(
     show: bool, chains: int, scans: int, warmup: int
 ) -> Iterator[ChainProgress | None]:
-    """Progress bars for the length of a fit, or None."""
+    """Progress bars for the length of a fit, or None. Says so if kernels must be compiled first."""
     if not show:
         yield None
         return
+    if not compiled():
+        Console(stderr=True).print("Compiling kernels, once on this machine: about 15 seconds.")
     bars = ChainProgress(chains, scans, warmup)
     try:
         yield bars

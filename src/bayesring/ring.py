@@ -25,10 +25,10 @@ class FlatRing(NamedTuple):
     strands: int
 
 
-def flatten(cores: Sequence[FloatArray]) -> FlatRing:
+def flatten(cores: Sequence[FloatArray], dtype: str = "float64") -> FlatRing:
     """Lay cores (already weighted) end to end."""
     sizes = [core.size for core in cores]
-    flat = np.concatenate([np.ravel(core) for core in cores])
+    flat = np.concatenate([np.ravel(core) for core in cores], dtype=dtype)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     bonds = np.array([core.shape[3] for core in cores], dtype=np.int64)
     return FlatRing(flat, starts, bonds, cores[0].shape[1])

@@ -128,3 +128,40 @@ def test_a_matrix_that_is_not_positive_definite_is_reported(bad):
 def test_a_linear_term_that_is_not_finite_is_reported():
     linear = np.array([1.0, np.nan, 1.0])
     assert not kernel.draw_gaussian(np.eye(3), linear, np.zeros(3), np.empty(3))
+
+
+@pytest.mark.parametrize(("shape", "rank"), CASES)
+def test_products_in_float32_give_the_draws_of_float64_to_its_precision(rng, shape, rank):
+    for mode in range(len(shape)):
+        cores, weights, _, bounds, others, weight, shift, prior = problem(
+            rng, shape, rank, mode, 300
+        )
+        noise = rng.standard_normal((shape[mode], rank[mode - 1] * rank[mode]))
+        double, single = (
+            kernel.draw_slices(
+                *ring.flatten(cores, dtype),
+                mode,
+                others,
+                bounds,
+                weight,
+                shift,
+                weights,
+                *prior,
+                noise,
+            )
+            for dtype in ("float64", "float32")
+        )
+        for expected, found in zip(double, single, strict=True):
+            scale = max(1.0, np.abs(expected).max())
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * scale)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 25, 64, 100])
+def test_draws_of_a_gaussian_are_those_of_numpy(rng, size):
+    root = rng.standard_normal((size, size))
+    precision, linear, noise = root @ root.T + np.eye(size), root[0].copy(), root[-1].copy()
+    drawn = np.empty(size)
+    assert kernel.draw_gaussian(precision, linear, noise, drawn)
+    lower = np.linalg.cholesky(precision)
+    expected = np.linalg.solve(lower.T, np.linalg.solve(lower, linear) + noise)
+    np.testing.assert_allclose(drawn, expected, rtol=1e-8, atol=1e-9)

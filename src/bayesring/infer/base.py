@@ -23,6 +23,8 @@ class Problem(NamedTuple):
     likelihood: Likelihood
     prior: RingPrior
     update: Update
+    dtype: str = "float64"
+    """Of the products round the ring; everything else is float64."""
 
     @property
     def n_observations(self) -> int:
@@ -50,7 +52,8 @@ def make_problem(
     prior: RingPrior,
     update: Update = JOINT,
     block_size: int | None = None,
+    dtype: str = "float64",
 ) -> Problem:
     """Sort and cut the data."""
     views = mode_views(data, block_size, cut_slices=update.cuts_slices)
-    return Problem(data.shape, views, likelihood, prior, update)
+    return Problem(data.shape, views, likelihood, prior, update, dtype)

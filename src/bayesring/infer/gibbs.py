@@ -57,7 +57,7 @@ def step(
         hyper[mode] = prior.cores.update_hyper(streams.rng(scan, Purpose.HYPER, mode), cores[mode])
         task = CoreTask(
             mode,
-            ring.flatten(ring.weighted(cores, weights)),
+            ring.flatten(ring.weighted(cores, weights), problem.dtype),
             weights[mode].ravel(),
             cores[mode],
             prior.cores.slice_prior(cores[mode].shape, hyper[mode]),
@@ -76,7 +76,7 @@ def step(
         )
         sizes.append(contributions(weights[mode], statistics))
 
-    flat = ring.flatten(ring.weighted(cores, weights))
+    flat = ring.flatten(ring.weighted(cores, weights), problem.dtype)
     totals = likelihood_statistics(flat, problem, map_blocks)
     nuisance = likelihood.update_nuisance(streams.rng(scan, Purpose.NUISANCE), totals)
     new_state = RingState(tuple(cores), tuple(weights), tuple(gains), tuple(hyper), nuisance)

@@ -224,13 +224,14 @@ def run_chains(
     report: Callable[[Report], None] | None = None,
     update: Update = JOINT,
     block_size: int | None = None,
+    dtype: str = "float64",
 ) -> tuple[Likelihood, list[tuple[Draws, Trace]]]:
     """Run several chains on `n_jobs` threads; also return the likelihood that they ended with."""
     explored, held = (data, None)
     wanted = likelihood.calibrates or policy.judges
     if wanted and schedule.explore - schedule.adapt >= CALIBRATE_AFTER:
         explored, held = holdout.hold_out(data, seed)
-    problem = make_problem(explored, likelihood, prior, update, block_size)
+    problem = make_problem(explored, likelihood, prior, update, block_size, dtype)
     with ChainThreads(n_chains, n_jobs) as threads:
         size = policy.start(data.shape, len(data.values))
         chains = []
@@ -246,7 +247,7 @@ def run_chains(
         if held is not None:
             likelihood = likelihood.calibrate(held.values, *holdout.pooled(moments))
             explored, problem = data, problem._replace(views=())  # room for the next
-            problem = make_problem(data, likelihood, prior, update, block_size)
+            problem = make_problem(data, likelihood, prior, update, block_size, dtype)
 
         def collect_one(chain: Chain) -> tuple[Draws, Trace]:
             return collect(chain, problem, schedule, threads.map_blocks)

@@ -2,7 +2,8 @@
 
 Inside these kernels a slice is transposed: its K entries are ordered as those of T_n, entry (s, r)
 of strand j at place ``(j R_d + r) R_{d-1} + s``. Its statistics are one array (K + 1, K), the lower
-triangle of P in the first K rows and q in the last, kept with padding to a multiple of eight.
+triangle of P in the first K rows and q in the last, with padding behind both. They are float64,
+whatever the precision of the cores; within a tile, sums are taken in that.
 """
 
 import numpy as np
@@ -11,7 +12,8 @@ from numba import njit
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
 from bayesring.kernels.vectors import ADD, SET, SUBTRACT, matrix_product
 
-_add_8x8, _set_8x8, _subtract_8x8 = (matrix_product(8, 8, what) for what in (ADD, SET, SUBTRACT))
+_add_8, _set_8, _subtract_8 = (matrix_product(8, 64, what) for what in (ADD, SET, SUBTRACT))
+_add_4 = matrix_product(4, 64, ADD)
 
 
 @njit(**OPTIONS)
@@ -21,12 +23,14 @@ def add_products(weighted, features, size, count, statistics):
     Both are tiles (TILE, width); the first `size` columns of `weighted` are used. A few entries
     above the diagonal are filled too, and never read.
     """
-    width, wide = features.shape[1], statistics.shape[1]
+    width, wide, lanes = features.shape[1], statistics.shape[1], 64 // features.itemsize
     for a in range(0, size, 8):
-        for b in range(0, a + 8, 8):
-            _add_8x8(
-                weighted, a, 1, width, features, b, width, count, statistics, a * wide + b, wide
-            )
+        for b in range(0, a + 8, lanes):
+            at = a * wide + b
+            if size - a > 4:
+                _add_8(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
+            else:
+                _add_4(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
 
 
 @njit(**OPTIONS)
@@ -75,7 +79,7 @@ def tiles(flat, bonds, size):
 def cholesky(matrix, size, panel):
     """Overwrite the lower triangle of `matrix` by its Cholesky factor, eight columns at a time.
 
-    `matrix` is padded: (wide, wide), wide the next multiple of eight of its `size`. Each panel of
+    `matrix` (wide, wide) has padding behind its `size`, up to a multiple of eight. Each panel of
     columns first loses the share of the columns before it, then its square on the diagonal is
     factored and the rows below are multiplied by the inverse of that factor. Returns False when a
     pivot is not positive and finite. `panel` (wide, 8) is scratch.
@@ -89,7 +93,7 @@ def cholesky(matrix, size, panel):
                 for q in range(k):
                     panel[q, i] = row[q]
             for a in range(k, size, 8):
-                _subtract_8x8(matrix, a * wide, wide, 1, panel, 0, 8, k, matrix, a * wide + k, wide)
+                _subtract_8(matrix, a * wide, wide, 1, panel, 0, 8, k, matrix, a * wide + k, wide)
         end = min(k + 8, size)
         for j in range(k, end):
             row = matrix[j]
@@ -116,7 +120,7 @@ def cholesky(matrix, size, panel):
                 inverse[j, i] = total / matrix[k + i, k + i]
         for a in range(end, size, 8):
             at = a * wide + k
-            _set_8x8(matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
+            _set_8(matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
     return True
 
 
@@ -154,7 +158,9 @@ def draw_gaussian(precision, linear, noise, out):
     size = linear.size
     wide = padded(size)
     matrix = np.zeros((wide, wide))
-    matrix[:size, :size] = precision
+    for j in range(size):
+        for k in range(j + 1):
+            matrix[j, k] = precision[j, k]
     return solve_and_draw(matrix, np.empty((wide, 8)), linear, noise, out)
 
 
@@ -168,7 +174,8 @@ def posterior_terms(statistics, weights, rows, precision, diagonal, linear, out,
     size = linear.size
     scale = np.empty(size)
     for r in range(weights.size):
-        scale[r * rows : (r + 1) * rows] = weights[r]
+        for k in range(r * rows, (r + 1) * rows):
+            scale[k] = weights[r]
     for a in range(size):
         row, prior_row, statistics_row = out[a], precision[a], statistics[a]
         own = scale[a]
@@ -191,7 +198,8 @@ def add_weight_terms(statistics, drawn, rows, weight_precision, weight_linear):
     sums = np.empty(size)
     for r in range(weight_linear.size):
         begin, end = r * rows, (r + 1) * rows
-        sums[:end] = 0.0
+        for b in range(end):
+            sums[b] = 0.0
         for a in range(begin, end):
             row, own = statistics[a], drawn[a]
             for b in range(a):
@@ -220,7 +228,7 @@ def turn(matrix, rows, columns):
 
 @njit(**OPTIONS)
 def slice_statistics(flat, starts, bonds, strands, mode, others, bounds, weight, shift):
-    """Statistics (K + 1, K) of the observations ``bounds[0]:bounds[-1]``, all of one slice.
+    """Statistics of the observations ``bounds[0]:bounds[-1]``, all of one slice, with padding.
 
     For a slice too large for one block: each block returns its part, the driver adds them up.
     """
@@ -242,7 +250,7 @@ def slice_statistics(flat, starts, bonds, strands, mode, others, bounds, weight,
         tiles(flat, bonds, size),
         statistics,
     )
-    return statistics[: size + 1, :size].copy()
+    return statistics
 
 
 @njit(**OPTIONS)

@@ -41,6 +41,13 @@ def take(source, order, out):
 
 
 @njit(**OPTIONS)
+def take_standard(source, order, location, scale, out):
+    """Equivalent to ``out[:] = (source[order] - location) / scale``."""
+    for n in range(order.size):
+        out[n] = (source[order[n]] - location) / scale
+
+
+@njit(**OPTIONS)
 def is_sorted(columns, values):
     """Whether observations are in the order of `columns` (D, n), the first first, then values."""
     for n in range(1, values.size):
@@ -58,6 +65,20 @@ def is_sorted(columns, values):
 
 
 @njit(**OPTIONS)
+def shell_sort(values, begin, end):
+    """Equivalent to ``values[begin:end].sort()``, and compiled in a tenth of the time."""
+    gap = (end - begin) // 2
+    while gap > 0:
+        for n in range(begin + gap, end):
+            value, place = values[n], n
+            while place >= begin + gap and values[place - gap] > value:
+                values[place] = values[place - gap]
+                place -= gap
+            values[place] = value
+        gap = 1 if gap == 2 else 5 * gap // 11
+
+
+@njit(**OPTIONS)
 def sort_ties(columns, values):
     """Sort, in place, the values of observations that share all coordinates, next to each other."""
     begin = 0
@@ -68,7 +89,7 @@ def sort_ties(columns, values):
                 equal = False
         if not equal:
             if n - begin > 1:
-                values[begin:n].sort()
+                shell_sort(values, begin, n)
             begin = n
 
 

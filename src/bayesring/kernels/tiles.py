@@ -4,7 +4,7 @@ A tile holds up to `TILE` observations, one per row: ``tile[t, (j R_d + r) R_{d-
 T_t[r, s] of strand j, the complement of observation t strand by strand and row by row. Slices are
 read where they lie, a row of a matrix in a vector, and nothing larger than a tile is ever stored.
 
-Vectors are `SPARE` elements wide or narrower. Where a row of a matrix is shorter than its vector,
+Vectors are 64 or 32 bytes wide. Where a row of a matrix is shorter than its vector,
 the lanes behind it hold numbers of its neighbours, and what comes of them is overwritten by the
 next row or ends behind the last, where nobody reads it.
 """
@@ -15,18 +15,18 @@ from numba import njit
 from bayesring.kernels.vectors import SET, matrix_product
 
 TILE = 32
-SPARE = 8
-"""Elements behind an array that a vector may touch."""
+SPARE = 16
+"""Elements behind an array that a vector may touch: 64 bytes of float32."""
 OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
-_set_8x8, _set_4x8, _set_2x8, _set_1x8 = (matrix_product(rows, 8, SET) for rows in (8, 4, 2, 1))
-_set_8x4, _set_4x4, _set_2x4, _set_1x4 = (matrix_product(rows, 4, SET) for rows in (8, 4, 2, 1))
+_wide_8, _wide_4, _wide_2, _wide_1 = (matrix_product(rows, 64, SET) for rows in (8, 4, 2, 1))
+_half_8, _half_4, _half_2, _half_1 = (matrix_product(rows, 32, SET) for rows in (8, 4, 2, 1))
 
 
 @njit(**OPTIONS)
 def padded(size):
-    """The next multiple of eight: rows and columns are worked on eight at a time."""
-    return (size + 7) // 8 * 8
+    """The next multiple of the longest vector."""
+    return (size + SPARE - 1) // SPARE * SPARE
 
 
 @njit(**OPTIONS)
@@ -39,31 +39,32 @@ def multiply(left, left_at, right, right_at, rows, inner, columns, count, out, o
     `out` written. Of some rows the last columns come first: the spoiled start of a row is always
     written later.
     """
+    lanes = 64 // right.itemsize
     row = 0
     while row < rows:
         left_rows = rows - row
         tall = 8 if left_rows >= 8 else 4 if left_rows >= 4 else 2 if left_rows >= 2 else 1
-        for column in range((columns - 1) // 8 * 8, -1, -8):
-            kind = tall if columns - column > 4 else -tall
+        for column in range((columns - 1) // lanes * lanes, -1, -lanes):
+            kind = tall if columns - column > lanes // 2 else -tall
             for t in range(count):
                 a, b = left_at[t] + row * inner, right_at[t] + column
                 c = out_at + t * out_step + row * columns + column
                 if kind == 8:
-                    _set_8x8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                    _wide_8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
                 elif kind == 4:
-                    _set_4x8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                    _wide_4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
                 elif kind == 2:
-                    _set_2x8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                    _wide_2(left, a, inner, 1, right, b, columns, inner, out, c, columns)
                 elif kind == 1:
-                    _set_1x8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                    _wide_1(left, a, inner, 1, right, b, columns, inner, out, c, columns)
                 elif kind == -8:
-                    _set_8x4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                    _half_8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
                 elif kind == -4:
-                    _set_4x4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                    _half_4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
                 elif kind == -2:
-                    _set_2x4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                    _half_2(left, a, inner, 1, right, b, columns, inner, out, c, columns)
                 else:
-                    _set_1x4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                    _half_1(left, a, inner, 1, right, b, columns, inner, out, c, columns)
         row += tall
 
 
@@ -74,8 +75,9 @@ def workspace(flat, bonds, size):
     The numbers begin with the tile (TILE, width) of features of length `size`; behind it are two
     tiles for products on the way. All in the precision of the cores.
     """
-    width = padded(size + SPARE)
-    largest = padded(bonds.max() ** 2 + SPARE)
+    width, largest = padded(size + SPARE), 0
+    for bond in bonds:
+        largest = max(largest, padded(bond * bond + SPARE))
     work = np.zeros(TILE * (width + 2 * largest), flat.dtype)
     return work, work[: TILE * width].reshape(TILE, width), np.empty((2, TILE), np.int64)
 

@@ -13,8 +13,10 @@ from numba.extending import intrinsic
 SET, ADD, SUBTRACT = 0, 1, -1
 
 
-def matrix_product(rows, columns, effect):
-    """Make a compiled product of `rows` x inner by inner x `columns`; inner is known when it runs.
+def matrix_product(rows, width, effect):
+    """Make a compiled product of `rows` x inner by inner x columns; inner is known when it runs.
+
+    The columns are as many as `width` bytes hold: 64 bytes are 8 of float64, 16 of float32.
 
     ``tile(left, left_at, left_row, left_step, right, right_at, right_step, inner, out, out_at,
     out_row)`` computes, for i < rows and j < columns,
@@ -54,8 +56,9 @@ def matrix_product(rows, columns, effect):
             context.make_array(signature.args[place])(context, builder, array).data
             for place, array in places
         )
-        vector, align = _vector(left_data, columns)
-        out_vector, out_align = _vector(out_data, columns)
+        columns = width // _size(left_data)
+        vector, align = ir.VectorType(left_data.type.pointee, columns), _size(left_data)
+        out_vector, out_align = ir.VectorType(out_data.type.pointee, columns), _size(out_data)
 
         def vector_at(data, place, kind):
             return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
@@ -93,10 +96,9 @@ def matrix_product(rows, columns, effect):
     return tile
 
 
-def _vector(data, lanes):
-    """Vector type over the elements behind a pointer, and the alignment of one element."""
-    element = data.type.pointee
-    return ir.VectorType(element, lanes), 4 if isinstance(element, ir.FloatType) else 8
+def _size(data):
+    """Bytes of the elements, float32 or float64, behind a pointer."""
+    return 4 if isinstance(data.type.pointee, ir.FloatType) else 8
 
 
 def _spread(builder, x, vector):
