@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -67,6 +67,23 @@ class Posterior:
                 return _unflatten(draws, draw, self.shape)
             draw -= len(draws.flat)
         raise IndexError(f"draw is beyond the {self.n_draws} kept ones.")
+
+    def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
+        """The posterior of the sub-tensor that has only the given levels of each mode."""
+        shape = tuple(len(chosen) for chosen in levels)
+        return replace(self, shape=shape, chains=tuple(self._parts(levels)))
+
+    def _parts(self, levels: Sequence[IntArray]) -> Iterator[Draws]:
+        """Draws of every chain with the given slices of the cores alone."""
+        for draws in self.chains:
+            cores = []
+            for mode, (size, chosen) in enumerate(zip(self.shape, levels, strict=True)):
+                entries = int(draws.bonds[mode - 1] * draws.bonds[mode])
+                start = int(draws.starts[mode])
+                core = draws.flat[:, start : start + size * entries].reshape(-1, size, entries)
+                cores.append(core[:, chosen].reshape(len(core), -1))
+            starts = np.cumsum([0, *(core.shape[1] for core in cores[:-1])])
+            yield draws._replace(flat=np.concatenate(cores, axis=1), starts=starts)
 
     def entries(self, coords: IntArray) -> FloatArray:
         """F at `coords` (n, D) for every draw, (S, n), in standardised units."""

@@ -1,0 +1,113 @@
+"""What reports and pictures are made from: a fitted model as plain parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesring.convergence import Diagnostics, diagnose
+from bayesring.infer.run import Trace
+from bayesring.observations import Observations
+from bayesring.posterior import Posterior
+from bayesring.types import FloatArray, IntArray
+
+
+class Labels(NamedTuple):
+    """Names of the modes, of their levels and of the value."""
+
+    names: tuple[str, ...]
+    levels: tuple[NDArray[Any] | None, ...]
+    value: str | None
+
+
+class HeldOut(NamedTuple):
+    """Predictions for training values made before the chains saw them, in the user's units."""
+
+    coords: IntArray
+    values: FloatArray
+    mean: FloatArray
+    """For binary data the probability of a one."""
+    std: FloatArray
+
+
+class Fitted(NamedTuple):
+    """A fitted model, taken apart."""
+
+    posterior: Posterior
+    traces: Sequence[Trace]
+    warmup: int
+    n_observations: int
+    seed: int
+    labels: Labels
+    observed: Observations | None
+    """Training data in the user's units; None if the model file left them out."""
+    held_out: HeldOut | None
+    """None if there were too few observations to hold any out."""
+    description: Mapping[str, Any]
+    """Parameters and versions."""
+    seconds: float | None
+    """Time that the fit took, if known."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the modes."""
+        return self.posterior.shape
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether predictions are probabilities."""
+        return self.posterior.likelihood.estimator_type == "classifier"
+
+    @property
+    def value_name(self) -> str:
+        """What the values are called."""
+        return self.labels.value or "value"
+
+    def diagnose(self) -> Diagnostics:
+        """Whether the chains can be trusted."""
+        return diagnose(
+            self.posterior, self.traces, self.warmup, self.n_observations, seed=self.seed
+        )
+
+    def mode(self, name: str | int) -> int:
+        """Number of a mode given by name or number."""
+        if isinstance(name, str) and name in self.labels.names:
+            return self.labels.names.index(name)
+        if not isinstance(name, str) and 0 <= name < len(self.shape):
+            return int(name)
+        raise ValueError(
+            f"there is no mode {name!r}; the modes are {', '.join(self.labels.names)}."
+        )
+
+    def level(self, mode: int, label: Any) -> int:
+        """Number of a level given by its label, its label as text, or, without labels, itself."""
+        levels = self.labels.levels[mode]
+        if levels is None:
+            if isinstance(label, (int, np.integer)) and 0 <= label < self.shape[mode]:
+                return int(label)
+        else:
+            same = [
+                place
+                for place, known in enumerate(levels)
+                if known == label or level_text(known) == str(label)
+            ]
+            if same:
+                return same[0]
+        raise ValueError(f"{self.labels.names[mode]} has no level {label!r}.")
+
+    def level_texts(self, mode: int, chosen: Sequence[int] | IntArray) -> list[str]:
+        """Labels of some levels of a mode as text; numbers from 0 if it has none."""
+        levels = self.labels.levels[mode]
+        return [level_text(int(i) if levels is None else levels[i]) for i in chosen]
+
+
+def level_text(label: Any) -> str:
+    """A label as a reader would write it: dates without empty hours, numbers without tails."""
+    if isinstance(label, np.datetime64):
+        return str(label).removesuffix("T00:00:00.000000000").removesuffix("T00:00:00")
+    if isinstance(label, (float, np.floating)):
+        return f"{label:.6g}"
+    return str(label)
