@@ -113,3 +113,21 @@ def test_a_failed_write_leaves_the_old_file(path):
         storage.write(path, {}, {"bad": np.array([object()], dtype=object)})
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_training_observations_are_kept_in_order_and_in_their_units(path, monkeypatch):
+    observed = load(path).observed_
+    np.testing.assert_array_equal(observed.coords, X)
+    np.testing.assert_array_equal(observed.values, [1.0, 2.0, 3.0])
+    assert observed.coords.dtype == np.int32
+    assert observed.shape == (3, 2, 2)
+    monkeypatch.setattr(storage, "MOST_OBSERVATIONS", 2)
+    load(path).save(path)
+    assert load(path).observed_ is None
+
+
+def test_a_ring_of_coordinates_has_plain_labels(path):
+    labels = load(path).labels_
+    assert labels.names == ("mode 0", "mode 1", "mode 2")
+    assert labels.levels == (None, None, None)
+    assert labels.value is None

@@ -38,8 +38,9 @@ from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, Truncation
 from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
+from bayesring.labels import Labels, plain_labels
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
-from bayesring.observations import in_order
+from bayesring.observations import Observations, in_order
 from bayesring.posterior import Posterior
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
@@ -83,6 +84,9 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
     trace_ : one `Trace` per chain, with rank, noise, errors of every scan
     seed_ : the seed that gives this result again
     n_observations_ : number of training observations
+    labels_ : what modes and slices are called, a `bayesring.labels.Labels`
+    observed_ : the training `Observations`, sorted by coordinates; None in a model loaded from a
+        file that was saved with more than two million of them
     """
 
     def __init__(
@@ -118,8 +122,12 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> TensorRing:
         """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D)."""
-        likelihood, prior, policy = self._resolve()
         data = check_observations(X, y, self.shape if shape is None else shape)
+        return self._fit(data, plain_labels(len(data.shape)))
+
+    def _fit(self, data: Observations, labels: Labels) -> TensorRing:
+        """Sample the posterior given observations that have been checked, but for their values."""
+        likelihood, prior, policy = self._resolve()
         likelihood.check(data.values)
         data = in_order(data)
         warmup = check_count(self.warmup, "warmup", 0)
@@ -128,7 +136,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         budget = check_count(self.max_memory, "max_memory", 1)
         n_jobs = count_threads(self.n_jobs)
         for concern in likelihood.data_concerns(data.values):
-            warnings.warn(concern, UserWarning, stacklevel=2)
+            warnings.warn(concern, UserWarning, stacklevel=3)
         location, scale = likelihood.units(data.values)
         standard = data._replace(values=(data.values - location) / scale)
         seed = _seed(self.random_state)
@@ -156,6 +164,8 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         self.seed_ = seed
         self.warmup_ = warmup
         self.n_observations_ = len(data.values)
+        self.labels_ = labels
+        self.observed_: Observations | None = data._replace(coords=data.coords.astype(np.int32))
         self.description_ = described
         self._set_fitted()
         return self
@@ -248,8 +258,10 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             "scale": posterior.scale,
             "warmup": self.warmup_,
             "n_observations": self.n_observations_,
+            "labels": {"names": self.labels_.names, "value": self.labels_.value},
         }
         arrays = storage.chains_to_arrays(posterior.chains, self.trace_)
+        arrays |= storage.training_to_arrays(self.labels_, self.observed_)
         storage.write(path, description, arrays)
 
     def _describe(
@@ -357,6 +369,9 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         ring.seed_ = parameters["random_state"]
         ring.n_observations_ = description["n_observations"]
         ring.warmup_ = description["warmup"]
+        ring.labels_, ring.observed_ = storage.training_from_arrays(
+            description.get("labels"), arrays, shape
+        )
         kept = ("parameters", "likelihood", "prior", "rank", "versions")
         ring.description_ = {name: description[name] for name in kept}
     except (KeyError, TypeError, IndexError) as error:

@@ -20,10 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.infer.run import Draws, Trace
+from bayesring.labels import Labels, plain_labels
+from bayesring.observations import Observations
 
 FORMAT = "bayesring model"
 VERSION = 1
 DESCRIPTION = "description.json"
+MOST_OBSERVATIONS = 2_000_000
+"""Training observations that are stored with a model; more than these are left out."""
 
 
 def write(
@@ -95,7 +99,8 @@ def chains_from_arrays(
 ) -> tuple[tuple[Draws, ...], list[Trace]]:
     """What `chains_to_arrays` named, checked against the shape of the tensor."""
     chains, traces = [], []
-    for chain in range(1 + max(int(name.split("/")[0]) for name in arrays)):
+    numbers = [name.split("/")[0] for name in arrays]
+    for chain in range(1 + max(int(number) for number in numbers if number.isdigit())):
         prefix = f"{chain}/"
         own = {
             name.removeprefix(prefix): array
@@ -114,6 +119,34 @@ def chains_from_arrays(
         chains.append(draws)
         traces.append(Trace(own["rank"], own["log_likelihood"], described))
     return tuple(chains), traces
+
+
+def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[str, NDArray[Any]]:
+    """Labels and training observations as named arrays; too many observations are left out."""
+    arrays: dict[str, NDArray[Any]] = {
+        f"labels/{mode}": levels for mode, levels in enumerate(labels.levels) if levels is not None
+    }
+    if observed is not None and len(observed.values) <= MOST_OBSERVATIONS:
+        arrays |= {"observed/coords": observed.coords, "observed/values": observed.values}
+    return arrays
+
+
+def training_from_arrays(
+    described: Mapping[str, Any] | None,
+    arrays: Mapping[str, NDArray[Any]],
+    shape: tuple[int, ...],
+) -> tuple[Labels, Observations | None]:
+    """What `training_to_arrays` named, checked against the shape; older files have no labels."""
+    labels = plain_labels(len(shape))
+    if described is not None:
+        levels = tuple(arrays.get(f"labels/{mode}") for mode in range(len(shape)))
+        labels = Labels(tuple(described["names"]), levels, described["value"])
+    for mode, (level, size) in enumerate(zip(labels.levels, shape, strict=True)):
+        if level is not None and level.shape != (size,):
+            raise ValueError(f"the labels of mode {mode} do not fit its size {size}.")
+    if "observed/coords" not in arrays:
+        return labels, None
+    return labels, Observations(arrays["observed/coords"], arrays["observed/values"], shape)
 
 
 def _umask() -> int:
