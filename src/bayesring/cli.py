@@ -38,6 +38,20 @@ def demo(
     console.print(f"Pictures and report: {out}/completion.png, {out}/rank.png, {out}/report.md")
 
 
+@app.command()
+def report(
+    model: Annotated[Path, typer.Argument(help="A model saved by `ring.save`.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The page to write.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write a page on a model: data, findings, checks, slices, how to reproduce it."""
+    from bayesring import load
+
+    written = load(model).report(out)
+    console.print(f"Report: {written}")
+
+
 def main() -> None:
     """Entry point: errors that the user can mend become one sentence and exit code 2."""
     try:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator, RandomState, SeedSequence
 from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
-from sklearn.utils import ClassifierTags, RegressorTags, Tags
+from sklearn.utils import ClassifierTags, RegressorTags, Tags, estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,6 +44,9 @@ from bayesring.observations import Observations, in_order
 from bayesring.posterior import Posterior
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
+from bayesring.report.brief import brief
+from bayesring.report.fitted import Fitted
+from bayesring.report.methods import Reporting
 from bayesring.types import FloatArray
 
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
@@ -56,7 +59,7 @@ SAMPLE_STREAM = 1
 """Sets the stream of `sample` apart from a user's own stream of the same seed."""
 
 
-class TensorRing(BaseEstimator):  # type: ignore[misc]
+class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     """Bayesian tensor ring: completes a tensor from some of its cells, with error bars.
 
     Parameters
@@ -303,6 +306,28 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             )
         return likelihood, prior, _policy(self.rank)
 
+    def _fitted(self) -> Fitted:
+        return Fitted(
+            self._posterior(),
+            self.trace_,
+            self.warmup_,
+            self.n_observations_,
+            self.seed_,
+            self.labels_,
+            self.observed_,
+            getattr(self, "held_out_", None),
+            self.description_,
+            getattr(self, "seconds_", None),
+        )
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a fitted model at a glance, then the parameters."""
+        parameters = str(estimator_html_repr(self))
+        return brief(self._fitted()) + parameters if hasattr(self, "posterior_") else parameters
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def _has_probabilities(self) -> bool:
         if self.__sklearn_tags__().estimator_type == "classifier":
             return True
@@ -439,7 +464,10 @@ def _seed(random_state: Any) -> int:
 
 def _versions() -> dict[str, str]:
     """What a result, to the bit, depends on besides seed and data."""
+    from bayesring import __version__
+
     return {
+        "bayesring": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "numba": numba.__version__,

@@ -11,10 +11,11 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,21 +37,28 @@ def write(
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
     """Write a description and named arrays to one file."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
+    with (
+        replacing(path) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
+    ):
+        archive.writestr(_member(DESCRIPTION), text)
+        for name, array in arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
+            archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of `path` when all went well, and else leaves it be."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}.")
-    text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with (
-            os.fdopen(handle, "wb") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
-        ):
-            archive.writestr(_member(DESCRIPTION), text)
-            for name, array in arrays.items():
-                buffer = io.BytesIO()
-                np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-                archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
+        with os.fdopen(handle, "wb") as file:
+            yield file
         Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(target)
     except BaseException:

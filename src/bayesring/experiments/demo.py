@@ -71,17 +71,11 @@ def run_demo(seed: int = 0, **settings: Any) -> tuple[DemoResult, DemoPictures, 
 
 def write_demo(folder: Path, result: DemoResult, pictures: DemoPictures, ring: TensorRing) -> None:
     """Write the pictures, the numbers and a short report into `folder`."""
-    from bayesring.report.figures import plot_bands, plot_rank_path
+    from bayesring.report.figures import plot_bands, save
 
     folder.mkdir(parents=True, exist_ok=True)
-    plot_bands(folder / "completion.png", BANDS, *pictures)
-    plot_rank_path(
-        folder / "rank.png",
-        [trace.rank for trace in ring.trace_],
-        [trace.described["rmse"] for trace in ring.trace_],
-        "RMSE",
-        ring.warmup,
-    )
+    save(plot_bands(BANDS, *pictures), folder / "completion.png")
+    save(ring.plot_rank().figure, folder / "rank.png")
     (folder / "result.json").write_text(json.dumps(result._asdict(), indent=1) + "\n")
     (folder / "report.md").write_text(REPORT.format(**summary(result)))
 

@@ -96,7 +96,7 @@ def _spread(observed: Observations, levels: Sequence[IntArray]) -> FloatArray:
     counts = np.bincount(flat, minlength=prod(sizes))
     sums = np.bincount(flat, observed.values[inside], prod(sizes))
     means = np.divide(sums, counts, out=np.full(counts.size, np.nan), where=counts > 0)
-    return means.reshape(sizes)
+    return np.asarray(means.reshape(sizes))
 
 
 class Surprises(NamedTuple):
@@ -124,8 +124,9 @@ def surprises(
     else:
         distance = (values - mean) / deviation
         order = np.argsort(-np.abs(distance), kind="stable")[:n]
-    found = (coords, values, mean, deviation, distance)
-    return Surprises(*(numbers[order] for numbers in found), len(searched))
+    return Surprises(
+        coords[order], values[order], mean[order], deviation[order], distance[order], len(searched)
+    )
 
 
 class Doubts(NamedTuple):
@@ -181,12 +182,16 @@ def likeness(posterior: Posterior, mode: int, levels: IntArray, seed: int) -> Li
     unit = np.divide(centred, size, out=np.zeros_like(centred), where=size > 0)
     correlation = np.clip(unit @ unit.T, -1.0, 1.0)
     np.fill_diagonal(correlation, 1.0)
-    if len(levels) > 2:
-        distances = squareform(1.0 - correlation, checks=False)
-        order = leaves_list(linkage(distances, "average", optimal_ordering=True))
-    else:
-        order = np.arange(len(levels))
+    order = _by_likeness(correlation)
     return Likeness(levels[order], correlation[np.ix_(order, order)])
+
+
+def _by_likeness(correlation: FloatArray) -> IntArray:
+    """Order in which like stands beside like."""
+    if len(correlation) < 3:
+        return np.arange(len(correlation))
+    distances = squareform(1.0 - correlation, checks=False)
+    return np.asarray(leaves_list(linkage(distances, "average", optimal_ordering=True)))
 
 
 def _draw(seed: int, n: int) -> IntArray:

@@ -6,21 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesring.convergence import Diagnostics, diagnose
 from bayesring.infer.run import Trace
+from bayesring.labels import Labels
 from bayesring.observations import Observations
 from bayesring.posterior import Posterior
 from bayesring.types import FloatArray, IntArray
-
-
-class Labels(NamedTuple):
-    """Names of the modes, of their levels and of the value."""
-
-    names: tuple[str, ...]
-    levels: tuple[NDArray[Any] | None, ...]
-    value: str | None
 
 
 class HeldOut(NamedTuple):
@@ -43,7 +35,7 @@ class Fitted(NamedTuple):
     seed: int
     labels: Labels
     observed: Observations | None
-    """Training data in the user's units; None if the model file left them out."""
+    """Training data in the user's units, sorted; None if the model file left them out."""
     held_out: HeldOut | None
     """None if there were too few observations to hold any out."""
     description: Mapping[str, Any]
@@ -66,6 +58,13 @@ class Fitted(NamedTuple):
         """What the values are called."""
         return self.labels.value or "value"
 
+    def counts(self) -> list[IntArray]:
+        """Observations of every level of every mode; all alike if there are none to count."""
+        if self.observed is None:
+            return [np.ones(size, dtype=np.int64) for size in self.shape]
+        columns = zip(self.observed.coords.T, self.shape, strict=True)
+        return [np.bincount(column, minlength=size) for column, size in columns]
+
     def diagnose(self) -> Diagnostics:
         """Whether the chains can be trusted."""
         return diagnose(
@@ -83,31 +82,18 @@ class Fitted(NamedTuple):
         )
 
     def level(self, mode: int, label: Any) -> int:
-        """Number of a level given by its label, its label as text, or, without labels, itself."""
+        """Number of a level given by its label, or by the text of its label."""
         levels = self.labels.levels[mode]
-        if levels is None:
-            if isinstance(label, (int, np.integer)) and 0 <= label < self.shape[mode]:
-                return int(label)
-        else:
-            same = [
-                place
-                for place, known in enumerate(levels)
-                if known == label or level_text(known) == str(label)
-            ]
-            if same:
-                return same[0]
-        raise ValueError(f"{self.labels.names[mode]} has no level {label!r}.")
+        known = np.arange(self.shape[mode]) if levels is None else levels
+        same = np.flatnonzero(known.astype(str) == str(label))
+        if not same.size:
+            raise ValueError(
+                f"{self.labels.names[mode]} has no level {label!s}; the first is {known[0]!s}, "
+                f"the last {known[-1]!s}."
+            )
+        return int(same[0])
 
     def level_texts(self, mode: int, chosen: Sequence[int] | IntArray) -> list[str]:
         """Labels of some levels of a mode as text; numbers from 0 if it has none."""
         levels = self.labels.levels[mode]
-        return [level_text(int(i) if levels is None else levels[i]) for i in chosen]
-
-
-def level_text(label: Any) -> str:
-    """A label as a reader would write it: dates without empty hours, numbers without tails."""
-    if isinstance(label, np.datetime64):
-        return str(label).removesuffix("T00:00:00.000000000").removesuffix("T00:00:00")
-    if isinstance(label, (float, np.floating)):
-        return f"{label:.6g}"
-    return str(label)
+        return [str(i if levels is None else levels[i]) for i in chosen]

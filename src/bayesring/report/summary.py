@@ -12,7 +12,7 @@ from scipy.special import betaincinv, ndtri
 from bayesring import metrics
 from bayesring.infer.run import Trace
 from bayesring.likelihoods.base import Likelihood
-from bayesring.observations import Observations, in_order
+from bayesring.observations import Observations
 from bayesring.report.fitted import HeldOut
 from bayesring.types import FloatArray, IntArray
 
@@ -36,10 +36,10 @@ class Density(NamedTuple):
 
 
 def distinct_cells(observed: Observations) -> IntArray:
-    """Coordinates of the cells with at least one observation, each once, sorted."""
-    coords = in_order(observed).coords
+    """Coordinates of the cells with at least one of some sorted observations, each once."""
+    coords = observed.coords.astype(np.int64)
     is_new = np.any(np.diff(coords, axis=0) != 0, axis=1)
-    return coords[np.append(True, is_new)]
+    return np.asarray(coords[np.append(True, is_new)])
 
 
 def density(cells: IntArray, shape: tuple[int, ...]) -> Density:
@@ -155,7 +155,8 @@ class Reliability(NamedTuple):
     lower: FloatArray
     """Ends of the central 95 % interval of the observed share (Jeffreys)."""
     upper: FloatArray
-    count: IntArray
+    n: IntArray
+    """Predictions in the bin."""
 
 
 def reliability(values: FloatArray, probability: FloatArray) -> Reliability:

@@ -8,13 +8,13 @@ from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.report.colours import anchors, paint
-from bayesring.types import FloatArray
+from bayesring.types import FloatArray, IntArray
 
 WIDTH, HEIGHT = 400, 240
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42
@@ -33,7 +33,7 @@ Ticks = Sequence[tuple[float, str]]
 class Line(NamedTuple):
     """A line of a chart."""
 
-    x: FloatArray
+    x: FloatArray | IntArray
     y: FloatArray
     colour: int = 0
     dash: int = 0
@@ -68,7 +68,7 @@ class Frame(NamedTuple):
         share = (y - self.y_low) / (self.y_high - self.y_low)
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
 
-    def points(self, x: FloatArray, y: FloatArray) -> str:
+    def points(self, x: FloatArray | IntArray, y: FloatArray) -> str:
         """Places of several points as text."""
         return " ".join(f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in zip(x, y, strict=True))
 
@@ -118,8 +118,8 @@ def chart(
         ends = np.array([max(frame.x_low, frame.y_low), min(frame.x_high, frame.y_high)])
         marks.append(f'<polyline class="even" points="{frame.points(ends, ends)}"/>')
     for x, low, high in bars:
-        ends = frame.points(np.array([x, x]), np.array([low, high]))
-        marks.append(f'<polyline class="c0" points="{ends}"/>')
+        bar = frame.points(np.array([x, x]), np.array([low, high]))
+        marks.append(f'<polyline class="c0" points="{bar}"/>')
     for line in lines:
         marks += _line(frame, line)
     return _svg(WIDTH, HEIGHT, alt, marks) + _legend(lines)
@@ -183,7 +183,7 @@ def ticks(low: float, high: float, n: int = 5) -> list[tuple[float, str]]:
     return [(k * step, number(k * step)) for k in range(first, last + 1)]
 
 
-def number(value: float) -> str:
+def number(value: float | np.floating[Any]) -> str:
     """A number as a reader would write it, to four figures."""
     if value != 0 and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.3g}"
@@ -269,7 +269,7 @@ def _legend(lines: Sequence[Line]) -> str:
     return f'<div class="legend">{"".join(items)}</div>' if items else ""
 
 
-def _range(numbers: Sequence[FloatArray]) -> tuple[float, float]:
+def _range(numbers: Sequence[FloatArray | IntArray]) -> tuple[float, float]:
     """Range of all the numbers, with a margin."""
     together = np.concatenate(numbers)
     together = together[np.isfinite(together)]
