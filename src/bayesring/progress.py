@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -82,3 +82,10 @@ def chain_progress(
         yield bars
     finally:
         bars.stop()
+
+
+def say(notes: Iterable[str]) -> None:
+    """Show sentences where progress is shown."""
+    console = Console(stderr=True)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
