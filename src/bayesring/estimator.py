@@ -39,12 +39,14 @@ from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, Truncation
 from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
+from bayesring.interchange import to_tensorly
 from bayesring.labels import Labels, plain_labels
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
 from bayesring.observations import Observations, in_order
 from bayesring.posterior import Posterior, Prediction
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
+from bayesring.suggestion import candidate_cells, is_observed, most_uncertain
 from bayesring.tables import (
     add_columns,
     code_table,
@@ -53,6 +55,7 @@ from bayesring.tables import (
     is_table,
     kind_of,
     locate,
+    make_table,
     open_table,
     values_of,
 )
@@ -317,6 +320,51 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         posterior = self._posterior()
         cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
         return to_datatree(posterior, self.trace_, cells)
+
+    def to_tensorly(self, draw: int = 0) -> Any:
+        """One of the draws as a `TRTensor` of TensorLy, in the units of the data.
+
+        Ranks are one higher than those of the ring if the values have a mean to carry, see
+        `bayesring.interchange`. Do not average the cores of several draws: they are defined only
+        up to an invertible matrix on each bond.
+        """
+        return to_tensorly(self._posterior(), draw)
+
+    def suggest(self, n: int = 10, candidates: Any = None) -> Any:
+        """The `n` cells not observed yet whose measurement would teach most.
+
+        They are those with the largest posterior deviation of the mean or probability, noise left
+        out, largest first; each is judged by itself. `candidates`, coordinates or a table, limits
+        the choice; without it, all cells are compared, or, of a tensor with more than 200,000
+        cells, so many of them drawn at random.
+
+        Returns coordinates (n, D), or, for labels from a table, a table with the keys and `std`.
+        """
+        posterior, n = self._posterior(), check_count(n, "n", 1)
+        if candidates is None:
+            coords = candidate_cells(posterior.shape, self.observed_, self.seed_)
+            rows, deviation = most_uncertain(posterior, coords, n)
+            return self._cells_as_given(coords[rows], deviation)
+        coords = self._coords(candidates)
+        free = np.flatnonzero(~is_observed(coords, self.observed_))
+        rows, deviation = most_uncertain(*cover(posterior, coords[free], self.seed_), n)
+        if self._is_labelled(candidates):
+            keys = open_table(candidates, "candidates").select(self.labels_.names)
+            return add_columns(keys[free[rows].tolist()], {"std": deviation}).to_native()
+        return coords[free[rows]]
+
+    def _cells_as_given(self, coords: IntArray, deviation: FloatArray) -> Any:
+        """Cells as a table of the kind fitted, or as coordinates if it was none."""
+        if self.table_kind_ is None:
+            return coords
+        columns = {
+            name: levels[coords[:, mode]]
+            for mode, (name, levels) in enumerate(
+                zip(self.labels_.names, self.labels_.levels, strict=True)
+            )
+            if levels is not None
+        }
+        return make_table(self.table_kind_, columns | {"std": deviation})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""

@@ -96,10 +96,15 @@ class Posterior:
         self._map(fill, range(len(rows)))
         return fitted
 
-    def moments(self, coords: IntArray, noise: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of a new observation, or of its mean if not `noise`."""
+    def moments(
+        self, coords: IntArray, noise: bool = True, boxes: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of a new observation, or of its mean if not `noise`.
+
+        With `boxes`, cells that fill a box well are worked out by matrix products.
+        """
         mean, variance = np.empty(len(coords)), np.empty(len(coords))
-        for rows, fitted in self._chunks(coords):
+        for rows, fitted in self._chunks(coords, boxes):
             mean[rows], variance[rows] = self._moments_of(fitted, noise)
         return self._restore(mean), self.scale * np.sqrt(variance)
 
