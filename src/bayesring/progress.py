@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -112,3 +112,10 @@ def step_progress(show: bool, steps: int) -> Iterator[Callable[[str], None]]:
     finally:
         if started:
             bar.stop()
+
+
+def say(notes: Iterable[str]) -> None:
+    """Show sentences where progress is shown."""
+    console = Console(stderr=True)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)

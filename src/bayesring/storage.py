@@ -9,13 +9,14 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
+import secrets
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,8 @@ def write(
     """Write a description and named arrays to one file."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
     with (
-        replacing(path) as file,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
+        replacing(path) as temporary,
+        zipfile.ZipFile(temporary, "x", zipfile.ZIP_STORED, allowZip64=True) as archive,
     ):
         archive.writestr(_member(DESCRIPTION), text)
         for name, array in arrays.items():
@@ -50,20 +51,29 @@ def write(
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of `path` when all went well, and else leaves it be."""
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary name beside `path` to write to, a file or a folder, that is renamed at the end.
+
+    What was at `path` before stays whole until then, and for good if writing fails.
+    """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}.")
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        yield temporary
+        if target.is_dir():
+            target.rename(old)
+        temporary.replace(target)
+    finally:
+        _remove(temporary)
+        _remove(old)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -155,13 +165,6 @@ def training_from_arrays(
     if "observed/coords" not in arrays:
         return labels, None
     return labels, Observations(arrays["observed/coords"], arrays["observed/values"], shape)
-
-
-def _umask() -> int:
-    """The rights that new files shall not have; reading it takes setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _member(name: str) -> zipfile.ZipInfo:

@@ -9,17 +9,18 @@ import numpy as np
 from bayesring.report import summary
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import facts, listing, times
-from bayesring.report.svg import number
+from bayesring.report.svg import number, percent
 
 
 def brief(fitted: Fitted) -> str:
     """A small table: data, rank, noise, held-out error, whether the chains agree."""
     sizes = zip(fitted.labels.names, fitted.shape, strict=True)
     diagnostics = fitted.diagnose()
-    share = fitted.n_observations / prod(fitted.shape)
+    cells = prod(fitted.shape)
+    share = percent(fitted.n_observations / cells)
     rows = {
         "data": times(f"{name} ({size:,})" for name, size in sizes),
-        "observations": f"{fitted.n_observations:,} for {prod(fitted.shape):,} cells ({share:.2%})",
+        "observations": f"{fitted.n_observations:,} for {cells:,} cells ({share})",
         "rank": ", ".join(times(draws.bonds) for draws in fitted.posterior.chains),
         **{
             name: number(float(np.mean([path[fitted.warmup :] for path in each])))

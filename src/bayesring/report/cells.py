@@ -17,10 +17,11 @@ from scipy.spatial.distance import squareform
 
 from bayesring.observations import Observations
 from bayesring.posterior import Posterior
+from bayesring.suggestion import candidate_cells, most_uncertain
 from bayesring.types import FloatArray, IntArray
 
 N_CANDIDATES = 20_000
-"""Cells among which surprises, and doubts, are looked for."""
+"""Observations, or cells, among which surprises and doubts are looked for."""
 N_FIBRE = 200
 """Cells over which two levels are compared."""
 FEWEST_STEPS = 12
@@ -139,14 +140,12 @@ class Doubts(NamedTuple):
     n_searched: int
 
 
-def doubts(posterior: Posterior, known: IntArray, n: int, seed: int) -> Doubts:
-    """Search at most `N_CANDIDATES` cells, drawn at random and not among the `known`."""
-    cells = _draw_cells(seed, posterior.shape)
-    strides = np.cumprod([1, *posterior.shape[:-1]], dtype=np.int64)
-    cells = cells[~np.isin(cells @ strides, known @ strides)]
-    mean, deviation = posterior.moments(cells, noise=False)
-    order = np.argsort(-deviation, kind="stable")[:n]
-    return Doubts(cells[order], mean[order], deviation[order], len(cells))
+def doubts(posterior: Posterior, observed: Observations | None, n: int, seed: int) -> Doubts:
+    """Search at most `N_CANDIDATES` cells, as `TensorRing.suggest` searches more of them."""
+    cells = candidate_cells(posterior.shape, observed, seed, N_CANDIDATES)
+    rows, deviation = most_uncertain(posterior, cells, n)
+    mean, _ = posterior.moments(cells[rows], noise=False)
+    return Doubts(cells[rows], mean, deviation, len(cells))
 
 
 class Likeness(NamedTuple):
@@ -199,12 +198,3 @@ def _draw(seed: int, n: int) -> IntArray:
     if n <= N_CANDIDATES:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, N_CANDIDATES, replace=False))
-
-
-def _draw_cells(seed: int, shape: tuple[int, ...]) -> IntArray:
-    """All cells of a small tensor, or distinct random ones of a large."""
-    if prod(shape) <= N_CANDIDATES:
-        return np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1).astype(np.int64)
-    rng = np.random.default_rng(seed)
-    drawn = np.stack([rng.integers(0, size, N_CANDIDATES) for size in shape], axis=1)
-    return np.unique(drawn, axis=0)

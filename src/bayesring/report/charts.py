@@ -12,10 +12,10 @@ from bayesring.report.colours import LINES, SHARES
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import times
 from bayesring.report.summary import Calibration, Reliability
-from bayesring.report.svg import Band, Line, Ticks, chart, colour_bar, heatmap, number
+from bayesring.report.svg import Band, Line, Ticks, chart, colour_bar, heatmap, number, percent
 from bayesring.types import FloatArray, IntArray
 
-N_TICKS = 5
+N_TICKS, N_MAP_LABELS = 5, 12
 UNIT = (0.0, 1.0)
 
 
@@ -25,7 +25,8 @@ def density_chart(fitted: Fitted, mode: int, shares: FloatArray) -> str:
     places = np.arange(len(shares) + 1) - 0.5
     alt = (
         f"Share of known cells for each of {len(shares):,} levels of {name}: "
-        f"from {shares.min():.2%} to {shares.max():.2%}, median {np.median(shares):.2%}."
+        f"from {percent(shares.min())} to {percent(shares.max())}, median "
+        f"{percent(np.median(shares))}."
     )
     return chart(
         [Line(places, 100 * np.append(shares, shares[-1]), steps=True)],
@@ -47,10 +48,14 @@ def pair_map(fitted: Fitted, modes: tuple[int, int], shares: FloatArray) -> str:
     names = [fitted.labels.names[mode] for mode in modes]
     alt = (
         f"Share of known cells over {names[0]} (down) and {names[1]} (across): from "
-        f"{shares.min():.2%} to {top:.2%}; {np.mean(shares == 0):.0%} of the places have none."
+        f"{percent(shares.min())} to {percent(top)}; {percent(np.mean(shares == 0))} of the places "
+        "have none."
     )
-    scale = colour_bar(SHARES, "0 %", f"{100 * top:.3g} %")
-    return heatmap(shares / top, alt, SHARES, rows, columns, names[0], names[1]) + scale
+    scale = colour_bar(SHARES, "0 %", percent(top))
+    picture = heatmap(
+        shares / top, alt, SHARES, rows, columns, names[0], names[1], most_labels=N_MAP_LABELS
+    )
+    return picture + scale
 
 
 def rank_chart(fitted: Fitted) -> str:
@@ -106,7 +111,7 @@ def calibration_chart(found: Calibration) -> str:
     ]
     alt = (
         "Observed against nominal coverage of held-out intervals; at 50 %, 80 % and 90 % "
-        + ", ".join(f"{found.at(level):.1%}" for level in (0.5, 0.8, 0.9))
+        + ", ".join(f"{percent(found.at(level))}" for level in (0.5, 0.8, 0.9))
         + " are inside. On the diagonal, intervals hold what they say."
     )
     return chart(
@@ -125,7 +130,8 @@ def reliability_chart(found: Reliability) -> str:
     """Predicted probability against the share of ones."""
     pairs = zip(found.predicted, found.observed, found.n, strict=True)
     alt = "Share of ones among held-out values by predicted probability: " + ", ".join(
-        f"{seen:.0%} of {count:,} where {told:.0%} was predicted" for told, seen, count in pairs
+        f"{percent(seen)} of {count:,} where {percent(told)} was predicted"
+        for told, seen, count in pairs
     )
     return chart(
         [Line(found.predicted, found.observed, dots=True)],

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
-import numpy as np
-
 from bayesring.convergence import Diagnostics
 from bayesring.report import cells, summary
 from bayesring.report.cells import Doubts, Likeness, Part, Surprises
@@ -21,9 +19,9 @@ MAP_BINS = 100
 """Bins along a side of the picture of what is missing."""
 MOST_PAIRS = 6
 """Pairs of modes of which that picture is shown."""
-MOST_ALIKE = 40
+MOST_ALIKE = 32
 """Levels of a mode in a map of likeness."""
-N_LISTED = 25
+N_LISTED = 15
 """Rows of the lists of surprises and doubts."""
 
 
@@ -69,8 +67,7 @@ def gather(fitted: Fitted, step: Callable[[str], None]) -> Contents:
         else cells.surprises(posterior, fitted.observed, fitted.is_binary, N_LISTED, fitted.seed)
     )
     step("doubts")
-    nothing = np.empty((0, len(shape)), dtype=np.int64)
-    doubts = cells.doubts(posterior, nothing if known is None else known, N_LISTED, fitted.seed)
+    doubts = cells.doubts(posterior, fitted.observed, N_LISTED, fitted.seed)
     likeness = {}
     for mode, count in enumerate(counts):
         step(f"likeness of {fitted.labels.names[mode]}")

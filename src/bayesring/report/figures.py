@@ -208,8 +208,8 @@ def plot_bands(
 
 def save(figure: Any, path: Path) -> None:
     """Write to a temporary name and rename, so that no half-written picture is left."""
-    with replacing(path) as file:
-        figure.savefig(file, format=path.suffix.removeprefix("."), dpi=DPI)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.removeprefix("."), dpi=DPI)
     plt.close(figure)
 
 

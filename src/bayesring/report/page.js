@@ -59,6 +59,14 @@ function short(number) {
   return Number(number.toPrecision(3)).toString();
 }
 
+function roundNumbers(low, high) {
+  const unit = 10 ** Math.floor(Math.log10((high - low) / 4 || 1));
+  const step = [1, 2, 5, 10].map((size) => size * unit).find((size) => size >= ((high - low) / 4) * 0.999);
+  const numbers = [];
+  for (let k = Math.ceil(low / step); k * step <= high; k++) numbers.push(k * step);
+  return numbers;
+}
+
 const explorer = document.getElementById("explorer");
 const rowsChoice = document.getElementById("rows");
 const columnsChoice = document.getElementById("columns");
@@ -192,7 +200,7 @@ function drawProfile() {
   const names = [...new Set(marks)]
     .map((j) => `<text class="small mid" x="${x(j)}" y="${height - bottom + 14}">${escapeText(data.labels[columns][j])}</text>`)
     .join("");
-  const scale = [low, (low + high) / 2, high]
+  const scale = roundNumbers(low, high)
     .map((v) => `<line class="grid" x1="${left}" x2="${width - 10}" y1="${y(v)}" y2="${y(v)}"/>` +
       `<text class="small end" x="${left - 5}" y="${Number(y(v)) + 3}">${short(v)}</text>`)
     .join("");

@@ -21,7 +21,7 @@ from bayesring.report.markup import listing, times
 def write_page(fitted: Fitted, path: str | os.PathLike[str], progress: bool) -> Path:
     """Write the report of a fitted model; the same model gives the same bytes."""
     with storage.replacing(path) as file, step_progress(progress, n_steps(fitted)) as step:
-        file.write(render(fitted, step).encode())
+        file.write_bytes(render(fitted, step).encode())
     return Path(path)
 
 

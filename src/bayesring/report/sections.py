@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from math import inf, prod
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,17 @@ from bayesring.report.markup import (
     table,
     times,
 )
-from bayesring.report.svg import number
+from bayesring.report.svg import number, percent
 from bayesring.types import FloatArray, IntArray
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 TOLERANCE = 0.04
 """Coverage of 90 % intervals that is further off than this is worth a warning."""
+TITLES = {
+    "rmse": "Training error (RMSE)",
+    "accuracy": "Training accuracy",
+    "log loss": "Training log loss",
+}
 NEVER_MATTER = ("progress", "n_jobs")
 """Parameters that no result depends on."""
 NOTHING_HELD_OUT = (
@@ -46,8 +52,8 @@ def headlines(fitted: Fitted, contents: Contents) -> list[str]:
     cells = prod(fitted.shape)
     known = fitted.n_observations if contents.density is None else contents.density.n_cells
     said = [
-        f"{known:,} of {cells:,} cells are known ({known / cells:.2%}); the model completes the "
-        f"other {cells - known:,}."
+        f"{known:,} of {cells:,} cells are known ({percent(known / cells)}); the model completes "
+        f"the other {cells - known:,}."
     ]
     if contents.scores:
         best = contents.scores[0]
@@ -56,7 +62,9 @@ def headlines(fitted: Fitted, contents: Contents) -> list[str]:
             f"model, from the average alone, it would be {number(best.baseline)}."
         )
     if contents.calibration is not None:
-        said.append(f"Its 90 % intervals held {contents.calibration.at(0.9):.1%} of those values.")
+        said.append(
+            f"Its 90 % intervals held {percent(contents.calibration.at(0.9))} of those values."
+        )
     problems = len(cautions(fitted, contents))
     said.append(
         f"{problems} point{'s' * (problems > 1)} to look at before relying on it, listed under "
@@ -75,8 +83,8 @@ def cautions(fitted: Fitted, contents: Contents) -> list[str]:
         if abs(inside - 0.9) > TOLERANCE:
             how, what = ("narrow", "too sure") if inside < 0.9 else ("wide", "too careful")
             said.append(
-                f"90 % intervals held {inside:.1%} of the held-out values: they are too {how}, the "
-                f"model is {what}; look for outliers, or ask for another level."
+                f"90 % intervals held {percent(inside)} of the held-out values: they are too {how}, "
+                f"the model is {what}; look for outliers, or ask for another level."
             )
     if contents.density is not None:
         for name, shares in zip(fitted.labels.names, contents.density.by_mode, strict=True):
@@ -103,9 +111,9 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
         missing = "The model file holds no observations, since there were too many to keep."
         return section("data", "What the data were", facts(rows), paragraph(missing, "note"))
     values = fitted.observed.values
-    rows["known cells"] = f"{contents.density.n_cells:,} ({contents.density.share:.2%})"
+    rows["known cells"] = f"{contents.density.n_cells:,} ({percent(contents.density.share)})"
     rows[fitted.value_name] = (
-        f"{np.mean(values):.1%} are 1"
+        f"{percent(np.mean(values))} are 1"
         if fitted.is_binary
         else f"mean {number(np.mean(values))}, standard deviation {number(np.std(values))}, "
         f"from {number(np.min(values))} to {number(np.max(values))}"
@@ -136,7 +144,7 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
         figure("Rank", charts.rank_chart(fitted), "Grey: warm-up, when the rank may change.")
     ]
     pictures += [
-        figure(f"{name[0].upper()}{name[1:]}", charts.path_chart(fitted, name, each, 0))
+        figure(_title(name), charts.path_chart(fitted, name, each, 0))
         for name, each in summary.paths(fitted.traces).items()
         if name != "log likelihood"
     ]
@@ -177,7 +185,7 @@ def trust_section(fitted: Fitted, contents: Contents) -> str:
     )
     traces = [
         figure(
-            f"{name[0].upper()}{name[1:]}, kept draws",
+            f"{_title(name)}, kept draws",
             charts.path_chart(fitted, name, each, fitted.warmup),
         )
         for name, each in summary.paths(fitted.traces).items()
@@ -248,9 +256,14 @@ def code_again(description: Mapping[str, Any]) -> str:
     imports = "".join(
         f"from {home.__name__} import {', '.join(own)}\n"
         for home in (rank, likelihoods, priors)
-        if (own := sorted(name for name in used if hasattr(home, name)))
+        if (own := sorted(name for name in used if _is_from(home, name)))
     )
     return f"from bayesring import TensorRing\n{imports}\nring = TensorRing(\n{arguments})"
+
+
+def _is_from(home: ModuleType, name: str) -> bool:
+    """Whether a class is one of a module's or package's own."""
+    return getattr(home, name, object).__module__.startswith(home.__name__)
 
 
 def _class_names(value: Any) -> set[str]:
@@ -283,7 +296,7 @@ def _calibration_part(fitted: Fitted, contents: Contents) -> str:
     if found is None:
         return paragraph(NOTHING_HELD_OUT, "note")
     rows = [
-        [Cell(f"{level:.0%}", level), Cell(f"{found.at(level):.1%}", found.at(level))]
+        [Cell(percent(level), level), Cell(percent(found.at(level)), found.at(level))]
         for level in COVERAGE_LEVELS
     ]
     curve = figure(
@@ -361,6 +374,11 @@ def _cell_table(
     jumps = [explorer.place_in(contents.part, cell) for cell in coords]
     names = [*fitted.labels.names, *columns]
     return f"<h3>{escape(title)}</h3>{table(names, rows, caption, jumps)}"
+
+
+def _title(name: str) -> str:
+    """Title of a picture of one of the likelihood's numbers."""
+    return TITLES.get(name, name.capitalize())
 
 
 def _shown(n: int, size: int) -> str:

@@ -133,6 +133,7 @@ def heatmap(
     column_labels: Sequence[str],
     row_name: str,
     column_name: str,
+    most_labels: int = MAX_LABELS,
 ) -> str:
     """A matrix of numbers between 0 and 1 as coloured cells."""
     rows, columns = shares.shape
@@ -143,12 +144,12 @@ def heatmap(
         f'<image class="cells" x="{MAP_LEFT}" y="4" width="{width:.1f}" height="{height:.1f}" '
         f'preserveAspectRatio="none" href="{image}"/>'
     ]
-    for place, text in _some_labels(row_labels, height):
+    for place, text in _some_labels(row_labels, height, most_labels):
         y = 4 + height * (place + 0.5) / rows
         marks.append(
             f'<text class="small end" x="{MAP_LEFT - 5}" y="{y + 3:.1f}">{_short(text)}</text>'
         )
-    for place, text in _some_labels(column_labels, width):
+    for place, text in _some_labels(column_labels, width, most_labels):
         x = MAP_LEFT + width * (place + 0.5) / columns
         marks.append(
             f'<text class="small end" transform="translate({x + 3:.1f} {height + 11:.1f}) '
@@ -179,16 +180,24 @@ def ticks(low: float, high: float, n: int = 5) -> list[tuple[float, str]]:
     raw = (high - low) / n
     unit = 10.0 ** floor(log10(raw))
     step = next(size * unit for size in (1, 2, 5, 10) if size * unit >= 0.999 * raw)
+    digits = max(0, -floor(log10(step) + 1e-9))
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
-    return [(k * step, number(k * step)) for k in range(first, last + 1)]
+    return [(k * step, f"{k * step + 0.0:,.{digits}f}") for k in range(first, last + 1)]
 
 
 def number(value: float | np.floating[Any]) -> str:
-    """A number as a reader would write it, to four figures."""
-    if value != 0 and not 1e-4 <= abs(value) < 1e6:
+    """A number as a reader would write it, to three figures."""
+    if value == 0:
+        return "0"
+    size = abs(float(value))
+    if not 1e-3 <= size < 1e9:
         return f"{value:.3g}"
-    text = f"{value:,.{max(0, 3 - floor(log10(abs(value))))}f}" if value else "0"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:,.{max(0, 2 - floor(log10(size)))}f}"
+
+
+def percent(share: float | np.floating[Any]) -> str:
+    """A share, to three figures."""
+    return f"{100 * share:.3g} %"
 
 
 def png(pixels: NDArray[np.uint8]) -> str:
@@ -215,7 +224,7 @@ def _svg(width: float, height: float, alt: str, marks: Sequence[str]) -> str:
 def _line(frame: Frame, line: Line) -> list[str]:
     """A line, thinned, with its dots."""
     every = -(-len(line.x) // MAX_POINTS)
-    x, y = line.x[::every], line.y[::every]
+    x, y = line.x[::every], np.clip(line.y[::every], frame.y_low, frame.y_high)
     corners = (np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]) if line.steps else (x, y)
     marks = [
         f'<polyline class="c{line.colour}" stroke-dasharray="{DASHES[line.dash % len(DASHES)]}" '
@@ -237,7 +246,8 @@ def _axes(frame: Frame, x_ticks: Ticks) -> list[str]:
         x = frame.x(place)
         marks.append(
             f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>'
-            f'<text class="small mid" x="{x:.1f}" y="{bottom + 14}">{_short(text)}</text>'
+            f'<text class="small {"end" if x > WIDTH - 30 else "mid"}" '
+            f'x="{min(x, WIDTH - 2):.1f}" y="{bottom + 14}">{_short(text)}</text>'
         )
     for place, text in ticks(frame.y_low, frame.y_high):
         y = frame.y(place)
@@ -280,9 +290,9 @@ def _range(numbers: Sequence[FloatArray | IntArray]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _some_labels(labels: Sequence[str], length: float) -> list[tuple[int, str]]:
+def _some_labels(labels: Sequence[str], length: float, most: int) -> list[tuple[int, str]]:
     """As many labels as a side of a map has room for, evenly spread."""
-    most = max(1, min(MAX_LABELS, int(length / 9)))
+    most = max(1, min(most, int(length / 9)))
     every = -(-len(labels) // most)
     return [(place, labels[place]) for place in range(0, len(labels), every)]
 
