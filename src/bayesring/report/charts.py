@@ -12,10 +12,19 @@ from bayesring.report.colours import LINES, SHARES
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import times
 from bayesring.report.summary import Calibration, Reliability
-from bayesring.report.svg import Band, Line, Ticks, chart, colour_bar, heatmap, number, percent
+from bayesring.report.svg import (
+    Band,
+    Line,
+    chart,
+    colour_bar,
+    heatmap,
+    label_ticks,
+    number,
+    percent,
+)
 from bayesring.types import FloatArray, IntArray
 
-N_TICKS, N_MAP_LABELS = 5, 12
+N_MAP_LABELS = 12
 UNIT = (0.0, 1.0)
 
 
@@ -35,7 +44,7 @@ def density_chart(fitted: Fitted, mode: int, shares: FloatArray) -> str:
         "% known",
         x_range=(-0.5, len(shares) - 0.5),
         y_range=(0.0, 100 * max(1.05 * float(shares.max()), 1e-9)),
-        x_ticks=_label_ticks(fitted, mode),
+        x_ticks=label_ticks(fitted.level_texts(mode, range(len(shares)))),
     )
 
 
@@ -163,13 +172,6 @@ def likeness_map(fitted: Fitted, mode: int, found: Likeness) -> str:
         name,
     )
     return picture + colour_bar(SHARES, f"{low:.2f}", "1: the same up to scale")
-
-
-def _label_ticks(fitted: Fitted, mode: int) -> Ticks:
-    """A few labels along an axis of levels."""
-    size = fitted.shape[mode]
-    places = np.unique(np.linspace(0, size - 1, min(N_TICKS, size)).round().astype(int))
-    return list(zip(places.tolist(), fitted.level_texts(mode, places), strict=True))
 
 
 def _binned_labels(fitted: Fitted, mode: int, n_bins: int) -> list[str]:

@@ -54,7 +54,10 @@ def data(fitted: Fitted, part: Part) -> dict[str, Any]:
     together = np.concatenate([known, np.ravel(part.mean)])
     values = (0.0, 1.0) if fitted.is_binary else _ends(together)
     errors = _ends(part.deviation)
+    low, high = _quantiles(part.deviation)
     return {
+        "binary": fitted.is_binary,
+        "start": _start(fitted, part),
         "names": list(fitted.labels.names),
         "labels": [fitted.level_texts(mode, chosen) for mode, chosen in enumerate(part.levels)],
         "value": fitted.value_name,
@@ -65,13 +68,25 @@ def data(fitted: Fitted, part: Part) -> dict[str, Any]:
         },
         "errors": {
             "range": errors,
-            "shown": _quantiles(part.deviation),
+            "shown": (low if low > 1e-3 * high else 0.0, high),
             "colours": anchors(ERRORS),
         },
         "observed": _encode(part.observed, values),
         "mean": _encode(part.mean, values),
         "deviation": _encode(part.deviation, errors),
     }
+
+
+def _start(fitted: Fitted, part: Part) -> list[int]:
+    """Cell to begin with: in the middle of the slice with the most observations."""
+    axes = default_axes(fitted.shape)
+    known = np.isfinite(part.observed)
+    return [
+        size // 2
+        if mode in axes
+        else int(np.argmax(known.sum(axis=tuple(np.delete(np.arange(known.ndim), mode)))))
+        for mode, size in enumerate(known.shape)
+    ]
 
 
 def place_in(part: Part, cell: IntArray) -> str:

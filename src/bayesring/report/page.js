@@ -79,10 +79,9 @@ const panels = [...explorer.querySelectorAll(".panel")].map((panel, which) => ({
   colours: which === 2 ? data.errors : data.values,
   title: panel.querySelector("figcaption").textContent,
 }));
-const cell = sizes.map((size) => Math.floor(size / 2));
+const cell = data.start;
 let rows = Number(rowsChoice.value);
 let columns = Number(columnsChoice.value);
-for (let mode = 0; mode < sizes.length; mode++) if (mode !== rows && mode !== columns) cell[mode] = 0;
 
 function placeOf(change) {
   return cell.reduce((sum, index, mode) => sum + strides[mode] * (change[mode] ?? index), 0);
@@ -110,11 +109,11 @@ function drawPanel({ panel, stage, canvas, numbers, colours, title }) {
     }
   }
   canvas.getContext("2d").putImageData(picture, 0, 0);
-  const others = otherModes().map((mode) => `${data.names[mode]} ${data.labels[mode][cell[mode]]}`);
+  const others = describe(otherModes());
   stage.setAttribute(
     "aria-label",
     `${title}: ${data.value} by ${data.names[rows]} (down) and ${data.names[columns]} (across)` +
-      (others.length ? ` at ${others.join(", ")}` : "") + ". Arrow keys move the cell that is read out below.",
+      (others ? ` at ${others}` : "") + ". Arrow keys move the cell that is read out below.",
   );
   ticks(panel.querySelector(".row-ticks"), rows, "top");
   ticks(panel.querySelector(".column-ticks"), columns, "left");
@@ -131,6 +130,10 @@ function ticks(box, mode, side) {
     tick.style[side] = `${(100 * (index + 0.5)) / sizes[mode]}%`;
     box.append(tick);
   }
+}
+
+function describe(modes) {
+  return modes.map((mode) => `${data.names[mode]} = ${data.labels[mode][cell[mode]]}`).join(", ");
 }
 
 function otherModes() {
@@ -170,10 +173,9 @@ function drawCursor() {
     cursor.style.height = `${100 / sizes[rows]}%`;
   }
   const place = placeOf({});
-  const where = cell.map((index, mode) => `${data.names[mode]} ${data.labels[mode][index]}`).join(", ");
   const seen = observed(place);
   document.getElementById("readout").textContent =
-    `${where}: ${Number.isNaN(seen) ? "not observed" : `observed ${short(seen)}`}, ` +
+    `${describe([...cell.keys()])}: ${Number.isNaN(seen) ? "not observed" : `observed ${short(seen)}`}, ` +
     `expected ${short(mean(place))} ± ${short(deviation(place))}`;
   drawProfile();
 }
@@ -184,14 +186,16 @@ function drawProfile() {
   const n = sizes[columns];
   const points = [...Array(n).keys()].map((j) => {
     const place = placeOf({ [columns]: j });
-    return { seen: observed(place), mid: mean(place), bar: deviation(place) };
+    const [mid, bar] = [mean(place), deviation(place)];
+    const [least, most] = data.binary ? [0, 1] : [-Infinity, Infinity];
+    return { seen: observed(place), mid, low: Math.max(mid - bar, least), high: Math.min(mid + bar, most) };
   });
-  const all = points.flatMap(({ seen, mid, bar }) => [mid - bar, mid + bar, Number.isNaN(seen) ? mid : seen]);
+  const all = points.flatMap((point) => [point.low, point.high, Number.isNaN(point.seen) ? point.mid : point.seen]);
   const [low, high] = [Math.min(...all), Math.max(...all)];
   const x = (j) => (left + ((width - left - 10) * (j + 0.5)) / n).toFixed(1);
   const y = (v) => (height - bottom - ((height - bottom - top) * (v - low)) / (high - low || 1)).toFixed(1);
-  const upper = points.map(({ mid, bar }, j) => `${x(j)},${y(mid + bar)}`);
-  const lower = points.map(({ mid, bar }, j) => `${x(j)},${y(mid - bar)}`).reverse();
+  const upper = points.map((point, j) => `${x(j)},${y(point.high)}`);
+  const lower = points.map((point, j) => `${x(j)},${y(point.low)}`).reverse();
   const middle = points.map(({ mid }, j) => `${x(j)},${y(mid)}`);
   const dots = points
     .map(({ seen }, j) => (Number.isNaN(seen) ? "" : `<circle class="d1" r="3" cx="${x(j)}" cy="${y(seen)}"/>`))
@@ -204,8 +208,7 @@ function drawProfile() {
     .map((v) => `<line class="grid" x1="${left}" x2="${width - 10}" y1="${y(v)}" y2="${y(v)}"/>` +
       `<text class="small end" x="${left - 5}" y="${Number(y(v)) + 3}">${short(v)}</text>`)
     .join("");
-  const fixed = cell.map((index, mode) => [mode, index]).filter(([mode]) => mode !== columns)
-    .map(([mode, index]) => `${data.names[mode]} ${data.labels[mode][index]}`).join(", ");
+  const fixed = describe([...cell.keys()].filter((mode) => mode !== columns));
   const here = `<line class="even" x1="${x(cell[columns])}" x2="${x(cell[columns])}" y1="${top}" y2="${height - bottom}"/>`;
   const alt = escapeText(`${data.value} along ${data.names[columns]} at ${fixed}`);
   document.getElementById("profile").innerHTML =

@@ -83,8 +83,8 @@ def cautions(fitted: Fitted, contents: Contents) -> list[str]:
         if abs(inside - 0.9) > TOLERANCE:
             how, what = ("narrow", "too sure") if inside < 0.9 else ("wide", "too careful")
             said.append(
-                f"90 % intervals held {percent(inside)} of the held-out values: they are too {how}, "
-                f"the model is {what}; look for outliers, or ask for another level."
+                f"90 % intervals held {percent(inside)} of the held-out values: they are too "
+                f"{how}, the model is {what}; look for outliers, or ask for another level."
             )
     if contents.density is not None:
         for name, shares in zip(fitted.labels.names, contents.density.by_mode, strict=True):
@@ -286,11 +286,13 @@ def _python(value: Any) -> str:
 def _calibration_part(fitted: Fitted, contents: Contents) -> str:
     """Coverage of intervals, or how probabilities turn out; or that nothing is known."""
     if contents.reliability is not None and fitted.held_out is not None:
-        return figure(
-            "Do probabilities hold?",
-            charts.reliability_chart(contents.reliability),
-            f"{len(fitted.held_out.values):,} held-out values, by predicted probability. Where "
-            "probabilities hold, dots lie on the diagonal; bars are 95 % intervals.",
+        return group(
+            figure(
+                "Do probabilities hold?",
+                charts.reliability_chart(contents.reliability),
+                f"{len(fitted.held_out.values):,} held-out values, by predicted probability. "
+                "Where probabilities hold, dots lie on the diagonal; bars are 95 % intervals.",
+            )
         )
     found = contents.calibration
     if found is None:

@@ -22,8 +22,12 @@ MAX_POINTS = 400
 """Points of a line that are drawn; longer lines are thinned."""
 DASHES = ("none", "6 3", "2 2", "8 3 2 3")
 """Styles that tell chains apart without colour."""
-MAP_SIDE, MAP_LEFT, MAP_BOTTOM = 300, 110, 70
-"""Longer side of a map and the room for its labels."""
+MAP_SIDE = 300
+"""Longer side of a map."""
+LETTER = 4.9
+"""Width of a small letter."""
+LABEL_LENGTH = 16
+"""Letters of a label that are shown."""
 MAX_LABELS = 40
 """Labels along one side of a map; of more, some are left out."""
 
@@ -139,30 +143,30 @@ def heatmap(
     rows, columns = shares.shape
     cell = MAP_SIDE / max(rows, columns)
     width, height = max(cell * columns, 60), max(cell * rows, 60)
-    image = png(paint(shares, colours))
+    left, below = 26 + _length(row_labels), 26 + 0.87 * _length(column_labels)
     marks = [
-        f'<image class="cells" x="{MAP_LEFT}" y="4" width="{width:.1f}" height="{height:.1f}" '
-        f'preserveAspectRatio="none" href="{image}"/>'
+        f'<image class="cells" x="{left:.1f}" y="4" width="{width:.1f}" height="{height:.1f}" '
+        f'preserveAspectRatio="none" href="{png(paint(shares, colours))}"/>'
     ]
     for place, text in _some_labels(row_labels, height, most_labels):
         y = 4 + height * (place + 0.5) / rows
         marks.append(
-            f'<text class="small end" x="{MAP_LEFT - 5}" y="{y + 3:.1f}">{_short(text)}</text>'
+            f'<text class="small end" x="{left - 5:.1f}" y="{y + 3:.1f}">{_short(text)}</text>'
         )
     for place, text in _some_labels(column_labels, width, most_labels):
-        x = MAP_LEFT + width * (place + 0.5) / columns
+        x = left + width * (place + 0.5) / columns
         marks.append(
-            f'<text class="small end" transform="translate({x + 3:.1f} {height + 11:.1f}) '
+            f'<text class="small end" transform="translate({x + 3:.1f} {height + 12:.1f}) '
             f'rotate(-60)">{_short(text)}</text>'
         )
-    bottom = height + MAP_BOTTOM + 14
+    bottom = 4 + height + below
     marks.append(
-        f'<text class="name" x="{MAP_LEFT + width / 2:.1f}" y="{bottom - 4:.1f}">'
+        f'<text class="name" x="{left + width / 2:.1f}" y="{bottom - 4:.1f}">'
         f"{escape(column_name)}</text>"
         f'<text class="name" transform="translate(11 {4 + height / 2:.1f}) rotate(-90)">'
         f"{escape(row_name)}</text>"
     )
-    return _svg(MAP_LEFT + width + 8, bottom, alt, marks)
+    return _svg(left + width + 8, bottom, alt, marks)
 
 
 def colour_bar(colours: str, low: str, high: str) -> str:
@@ -173,6 +177,13 @@ def colour_bar(colours: str, low: str, high: str) -> str:
         f'<i style="background:linear-gradient(to right, {stops})"></i>'
         f"<span>{escape(high)}</span></div>"
     )
+
+
+def label_ticks(labels: Sequence[str]) -> list[tuple[float, str]]:
+    """As many evenly spread labels of levels as fit along a chart, with their places."""
+    n = int((WIDTH - LEFT - RIGHT) / (_length(labels) + 20))
+    places = np.linspace(0, len(labels) - 1, min(max(n, 2), 6, len(labels))).round().astype(int)
+    return [(place, labels[place]) for place in places.tolist()]
 
 
 def ticks(low: float, high: float, n: int = 5) -> list[tuple[float, str]]:
@@ -297,5 +308,10 @@ def _some_labels(labels: Sequence[str], length: float, most: int) -> list[tuple[
     return [(place, labels[place]) for place in range(0, len(labels), every)]
 
 
-def _short(text: str, most: int = 16) -> str:
-    return escape(text if len(text) <= most else f"{text[: most - 1]}…")
+def _length(labels: Sequence[str]) -> float:
+    """Room that the longest label takes."""
+    return LETTER * min(max(map(len, labels)), LABEL_LENGTH)
+
+
+def _short(text: str) -> str:
+    return escape(text if len(text) <= LABEL_LENGTH else f"{text[: LABEL_LENGTH - 1]}…")
