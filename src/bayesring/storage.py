@@ -64,7 +64,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         if target.is_dir():
             target.rename(old)
-        temporary.replace(target)
+            try:
+                temporary.rename(target)
+            except OSError:
+                old.rename(target)
+                raise
+        else:
+            temporary.replace(target)
     finally:
         _remove(temporary)
         _remove(old)
