@@ -109,7 +109,8 @@ def _axes(
     taken = {*fixed, *(mode for mode in asked if mode is not None)}
     order = [*cells.default_axes(fitted.shape), *range(len(fitted.shape))]
     free = iter(dict.fromkeys(mode for mode in order if mode not in taken))
-    first, second = (next(free, -1) if mode is None else mode for mode in asked)
+    chosen = [next(free, -1) if mode is None else mode for mode in asked]
+    first, second = sorted(chosen) if asked == [None, None] else chosen
     if first == second or -1 in (first, second) or {first, second} & set(fixed):
         raise ValueError("a slice needs two different modes as rows and columns.")
     return first, second
