@@ -214,7 +214,7 @@ def demo(
     for name, text in summary(result).items():
         grid.add_row("hidden cells in their 90 % interval" if name == "coverage" else name, text)
     console.print(grid)
-    console.print(f"Pictures and report: {out}/completion.png, {out}/rank.png, {out}/report.md")
+    console.print(f"Pictures and report: {out}/completion.png, {out}/rank.png, {out}/report.html")
 
 
 def _required(output: str | None, as_json: bool) -> str:

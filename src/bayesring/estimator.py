@@ -440,7 +440,6 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             self.observed_,
             getattr(self, "held_out_", None),
             self.description_,
-            getattr(self, "seconds_", None),
         )
 
     def _repr_html_(self) -> str:

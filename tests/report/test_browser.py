@@ -93,6 +93,12 @@ def test_the_slider_moves_the_picture_by_keyboard(page):
     assert slider.get_attribute("aria-valuetext") == texts(page, "#sliders output")[0]
 
 
+def test_colours_fit_the_slice_or_all_slices(page):
+    before = pictures(page)
+    page.find_element(By.ID, "fit-colours").send_keys(Keys.SPACE)
+    assert pictures(page)[2] != before[2]
+
+
 def test_arrow_keys_read_out_the_next_cell(page):
     stage = page.find_element(By.CSS_SELECTOR, ".stage")
     assert "place = 6, month = 2001-05-01" in texts(page, "#readout")[0]

@@ -94,6 +94,7 @@ def test_binary_pages_speak_of_probabilities(pages):
 def test_without_held_out_values_it_says_so(real_ring):
     page = render(real_ring._fitted()._replace(held_out=None), lambda _: None)
     assert page.count("Nothing was held out") == 2
+    assert "was not measured" in page
     assert "Do intervals hold" not in page
 
 

@@ -80,6 +80,7 @@ def write_demo(folder: Path, result: DemoResult, pictures: DemoPictures, ring: T
     folder.mkdir(parents=True, exist_ok=True)
     save(plot_bands(BANDS, *pictures), folder / "completion.png")
     save(ring.plot_rank().figure, folder / "rank.png")
+    ring.report(folder / "report.html", progress=ring.progress)
     (folder / "result.json").write_text(json.dumps(result._asdict(), indent=1) + "\n")
     (folder / "report.md").write_text(REPORT.format(**summary(result)))
 
@@ -116,4 +117,6 @@ REPORT = """# Indian Pines from 1 % of its cells
 ![observed, completed, truth, error bar](completion.png)
 
 ![path of the rank](rank.png)
+
+More, with slices to move through: [report.html](report.html).
 """

@@ -24,16 +24,16 @@ def skeleton(fitted: Fitted, part: Part) -> str:
     """Selectors, sliders and three pictures, empty until the script runs."""
     rows, columns = (_options(fitted, axis) for axis in default_axes(fitted.shape))
     titles = (
-        ("observed", "values"),
-        ("probability of 1" if fitted.is_binary else "completed", "values"),
-        ("error bar" + (" of the probability" if fitted.is_binary else ""), "errors"),
+        "observed",
+        "probability of 1" if fitted.is_binary else "completed",
+        "error bar of the probability" if fitted.is_binary else "error bar",
     )
     panels = "".join(
         f'<figure class="panel"><figcaption>{title}</figcaption><div class="plot">'
         '<div class="row-ticks"></div><div class="stage" tabindex="0" role="img">'
         '<canvas></canvas><div class="cursor"></div></div><div class="column-ticks"></div></div>'
-        f'<div class="scale" data-colours="{colours}"></div></figure>'
-        for title, colours in titles
+        '<div class="scale"></div></figure>'
+        for title in titles
     )
     return (
         '<div id="explorer"><h3>Slices</h3><p>Choose which modes run down and across, and move '
@@ -43,7 +43,8 @@ def skeleton(fitted: Fitted, part: Part) -> str:
         '</noscript><div class="controls">'
         f'<label>down <select id="rows">{rows}</select></label>'
         f'<label>across <select id="columns">{columns}</select></label>'
-        f'<span id="sliders"></span></div><div class="panels">{panels}</div>'
+        '<span id="sliders"></span><label><input id="fit-colours" type="checkbox" '
+        f'checked="checked"/> colours fit the slice</label></div><div class="panels">{panels}</div>'
         '<p id="readout" aria-live="polite"></p><figure id="profile"></figure></div>'
     )
 

@@ -40,8 +40,6 @@ class Fitted(NamedTuple):
     """None if there were too few observations to hold any out."""
     description: Mapping[str, Any]
     """Parameters and versions."""
-    seconds: float | None
-    """Time that the fit took, if known."""
 
     @property
     def shape(self) -> tuple[int, ...]:

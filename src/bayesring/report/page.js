@@ -55,8 +55,8 @@ function colourOf(share, colours) {
 }
 
 function short(number) {
-  if (Number.isNaN(number)) return "–";
-  return Number(number.toPrecision(3)).toString();
+  if (Math.abs(number) < 1e-9) return "0";
+  return number.toLocaleString("en", { maximumSignificantDigits: 3 });
 }
 
 function roundNumbers(low, high) {
@@ -70,6 +70,7 @@ function roundNumbers(low, high) {
 const explorer = document.getElementById("explorer");
 const rowsChoice = document.getElementById("rows");
 const columnsChoice = document.getElementById("columns");
+const fitColours = document.getElementById("fit-colours");
 const panels = [...explorer.querySelectorAll(".panel")].map((panel, which) => ({
   panel,
   stage: panel.querySelector(".stage"),
@@ -93,21 +94,49 @@ function escapeText(text) {
   return box.innerHTML;
 }
 
+// Numbers of the slice shown, row by row.
+function sliceOf(numbers) {
+  const corner = placeOf({ [rows]: 0, [columns]: 0 });
+  const slice = new Float64Array(sizes[rows] * sizes[columns]);
+  for (let i = 0; i < sizes[rows]; i++) {
+    for (let j = 0; j < sizes[columns]; j++) {
+      slice[i * sizes[columns] + j] = numbers(corner + i * strides[rows] + j * strides[columns]);
+    }
+  }
+  return slice;
+}
+
+// Numbers at the two ends of the colours: those of all slices, or of the one shown, completed.
+function endsOf(numbers, colours) {
+  if (!fitColours.checked || (data.binary && numbers !== deviation)) return colours.shown;
+  const shown = sliceOf(numbers === observed ? mean : numbers).sort();
+  const [low, high] = [shown[Math.floor(0.01 * shown.length)], shown[Math.ceil(0.99 * shown.length) - 1]];
+  return high > low ? [low, high] : colours.shown;
+}
+
+function drawScale(bar, low, high, colours) {
+  const ends = [low, high].map((end) => {
+    const text = document.createElement("span");
+    text.textContent = short(end);
+    return text;
+  });
+  const strip = document.createElement("i");
+  strip.style.background = `linear-gradient(to right, ${colours.map((colour) => `rgb(${colour})`).join(", ")})`;
+  bar.replaceChildren(ends[0], strip, ends[1]);
+}
+
 function drawPanel({ panel, stage, canvas, numbers, colours, title }) {
   canvas.width = sizes[columns];
   canvas.height = sizes[rows];
   stage.style.aspectRatio = String(Math.min(Math.max(sizes[columns] / sizes[rows], 0.7), 2.2));
-  const [low, high] = colours.shown;
+  const [low, high] = endsOf(numbers, colours);
+  drawScale(panel.querySelector(".scale"), low, high, colours.colours);
   const picture = new ImageData(sizes[columns], sizes[rows]);
-  const corner = placeOf({ [rows]: 0, [columns]: 0 });
-  for (let i = 0; i < sizes[rows]; i++) {
-    for (let j = 0; j < sizes[columns]; j++) {
-      const number = numbers(corner + i * strides[rows] + j * strides[columns]);
-      if (Number.isNaN(number)) continue;
-      const colour = colourOf((number - low) / (high - low), colours.colours);
-      picture.data.set([...colour, 255], 4 * (i * sizes[columns] + j));
-    }
-  }
+  sliceOf(numbers).forEach((number, place) => {
+    if (Number.isNaN(number)) return;
+    const colour = colourOf((number - low) / (high - low), colours.colours);
+    picture.data.set([...colour, 255], 4 * place);
+  });
   canvas.getContext("2d").putImageData(picture, 0, 0);
   const others = describe(otherModes());
   stage.setAttribute(
@@ -255,18 +284,7 @@ for (const { stage } of panels) {
 }
 rowsChoice.addEventListener("change", () => chooseModes(rowsChoice));
 columnsChoice.addEventListener("change", () => chooseModes(columnsChoice));
-
-for (const bar of explorer.querySelectorAll(".scale")) {
-  const { shown, colours } = data[bar.dataset.colours];
-  const ends = shown.map((end) => {
-    const text = document.createElement("span");
-    text.textContent = short(end);
-    return text;
-  });
-  const strip = document.createElement("i");
-  strip.style.background = `linear-gradient(to right, ${colours.map((colour) => `rgb(${colour})`).join(", ")})`;
-  bar.append(ends[0], strip, ends[1]);
-}
+fitColours.addEventListener("change", drawSlices);
 
 // Rows of a table that name a cell can show it in the slices.
 for (const table of document.querySelectorAll("table:has(tr[data-jump])")) {

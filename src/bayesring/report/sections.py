@@ -42,9 +42,10 @@ NEVER_MATTER = ("progress", "n_jobs")
 """Parameters that no result depends on."""
 NOTHING_HELD_OUT = (
     "Nothing was held out: a tenth of the data is set aside during warm-up only from 500 "
-    "observations on. How well unseen cells are predicted is therefore not known; to learn it, "
-    "keep some values back, fit the rest and compare."
+    "observations and 80 warm-up scans on. How well unseen cells are predicted is therefore not "
+    "known; to learn it, keep some values back, fit the rest and compare."
 )
+NOT_CHECKED = "Nothing was held out, so it is not checked whether intervals hold what they say."
 
 
 def headlines(fitted: Fitted, contents: Contents) -> list[str]:
@@ -61,6 +62,8 @@ def headlines(fitted: Fitted, contents: Contents) -> list[str]:
             f"On values it had not seen, the {best.name} is {number(best.value)}; without the "
             f"model, from the average alone, it would be {number(best.baseline)}."
         )
+    else:
+        said.append("How well it predicts values that it has not seen was not measured.")
     if contents.calibration is not None:
         said.append(
             f"Its 90 % intervals held {percent(contents.calibration.at(0.9))} of those values."
@@ -138,8 +141,6 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
         "chains": f"{len(fitted.traces)} of {n_scans:,} scans, the first {fitted.warmup:,} warm-up",
         "kept draws": f"{fitted.posterior.n_draws:,}",
     }
-    if fitted.seconds is not None:
-        rows["time"] = f"{fitted.seconds:,.0f} seconds"
     pictures = [
         figure("Rank", charts.rank_chart(fitted), "Grey: warm-up, when the rank may change.")
     ]
@@ -279,7 +280,8 @@ def _python(value: Any) -> str:
         fields = [f"{name}={_python(each)}" for name, each in value.items() if name != "class"]
         return f"{value['class']}({', '.join(fields)})"
     if isinstance(value, (list, tuple)):
-        return f"({''.join(f'{_python(each)}, ' for each in value).rstrip()})"
+        inside = ", ".join(map(_python, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
     return "float('inf')" if value == inf else repr(value)
 
 
@@ -296,7 +298,7 @@ def _calibration_part(fitted: Fitted, contents: Contents) -> str:
         )
     found = contents.calibration
     if found is None:
-        return paragraph(NOTHING_HELD_OUT, "note")
+        return paragraph(NOT_CHECKED, "note")
     rows = [
         [Cell(percent(level), level), Cell(percent(found.at(level)), found.at(level))]
         for level in COVERAGE_LEVELS
