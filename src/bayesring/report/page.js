@@ -211,7 +211,9 @@ function drawCursor() {
 
 // The row of the chosen cell as a curve: expected values with error bars, and what was observed.
 function drawProfile() {
-  const [width, height, left, bottom, top] = [900, 210, 58, 40, 8];
+  const box = document.getElementById("profile");
+  const width = Math.max(box.clientWidth, 340);
+  const [height, left, bottom, top] = [210, 48, 40, 8];
   const n = sizes[columns];
   const points = [...Array(n).keys()].map((j) => {
     const place = placeOf({ [columns]: j });
@@ -231,7 +233,7 @@ function drawProfile() {
     .join("");
   const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(share * (n - 1)));
   const names = [...new Set(marks)]
-    .map((j) => `<text class="small mid" x="${x(j)}" y="${height - bottom + 14}">${escapeText(data.labels[columns][j])}</text>`)
+    .map((j) => `<text class="small ${j > 0.9 * n ? "end" : "mid"}" x="${x(j)}" y="${height - bottom + 14}">${escapeText(data.labels[columns][j])}</text>`)
     .join("");
   const scale = roundNumbers(low, high)
     .map((v) => `<line class="grid" x1="${left}" x2="${width - 10}" y1="${y(v)}" y2="${y(v)}"/>` +
@@ -240,7 +242,7 @@ function drawProfile() {
   const fixed = describe([...cell.keys()].filter((mode) => mode !== columns));
   const here = `<line class="even" x1="${x(cell[columns])}" x2="${x(cell[columns])}" y1="${top}" y2="${height - bottom}"/>`;
   const alt = escapeText(`${data.value} along ${data.names[columns]} at ${fixed}`);
-  document.getElementById("profile").innerHTML =
+  box.innerHTML =
     `<figcaption>${alt}</figcaption><svg role="img" viewBox="0 0 ${width} ${height}"><title>${alt}: expected values ` +
     `with error bars, and observed values as dots</title>${scale}` +
     `<polygon class="band" points="${[...upper, ...lower].join(" ")}"/>${here}` +
@@ -285,6 +287,7 @@ for (const { stage } of panels) {
 rowsChoice.addEventListener("change", () => chooseModes(rowsChoice));
 columnsChoice.addEventListener("change", () => chooseModes(columnsChoice));
 fitColours.addEventListener("change", drawSlices);
+window.addEventListener("resize", drawProfile);
 
 // Rows of a table that name a cell can show it in the slices.
 for (const table of document.querySelectorAll("table:has(tr[data-jump])")) {
