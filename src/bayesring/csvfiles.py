@@ -131,12 +131,16 @@ def _numbers(texts: NDArray[np.str_], name: str) -> NDArray[Any]:
 
 
 def _keys(texts: NDArray[np.str_], fractions: bool = False) -> NDArray[Any]:
-    """Whole numbers or dates if that loses nothing; numbers with gaps if `fractions`; or text."""
+    """Whole numbers or dates if that loses nothing; fractions if they may be; or text.
+
+    Digits alone, such as "007", are no fractions unless some are missing.
+    """
     distinct = np.unique(texts)
     for kind in ("int64", "M8[D]"):
         if _same_texts(distinct, kind):
             return texts.astype(kind)
-    if fractions and all(text in MISSING or _converts(float, text) for text in distinct.tolist()):
+    numbers = all(text in MISSING or _converts(float, text) for text in distinct.tolist())
+    if fractions and numbers and not np.all(np.char.isdigit(distinct)):
         return np.where(np.isin(texts, MISSING), "nan", texts).astype(np.float64)
     return texts
 

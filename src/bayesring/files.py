@@ -14,6 +14,7 @@ Results are written to a temporary name and renamed.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -100,7 +101,7 @@ def write_completion(path: str, completion: Completion) -> None:
         if kind == ".nc":
             dataset.to_netcdf(temporary, engine="h5netcdf")
         else:
-            dataset.to_zarr(temporary, zarr_format=2, consolidated=False)
+            dataset.to_zarr(temporary, zarr_format=2, consolidated=True)
 
 
 def write_table(path: str, table: Any) -> None:
@@ -157,7 +158,10 @@ def _read_array(path: str, name: str | None) -> NDArray[Any]:
 def _read_labelled(path: str, name: str | None) -> Any:
     xr = _import_xarray()
     engine = {"engine": "zarr"} if ending(path) == ".zarr" else {}
-    with xr.open_dataset(path, **engine) as dataset:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # stores without consolidated metadata
+        opened = xr.open_dataset(path, **engine)
+    with opened as dataset:
         chosen = _one_of([str(each) for each in dataset.data_vars], name, path, "variables")
         return dataset[chosen].load()
 

@@ -1,4 +1,4 @@
-"""Random splits of a fully known tensor."""
+"""Random splits: of a fully known tensor, and of the ones of a binary one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesring.observations import Observations
 from bayesring.types import IntArray
 
 
@@ -24,3 +25,43 @@ def random_split(shape: tuple[int, ...], share: float, seed: int) -> Split:
     n_train = round(share * cells)
     parts = (np.sort(order[:n_train]), np.sort(order[n_train:]))
     return Split(*(np.stack(np.unravel_index(part, shape), axis=1) for part in parts))
+
+
+def balanced_fold(
+    ones: IntArray, shape: tuple[int, ...], fold: int, n_folds: int = 5, seed: int = 0
+) -> tuple[Observations, Observations]:
+    """Training and test part of one of `n_folds` folds of all ones and as many zeros.
+
+    The zeros are drawn from the other cells without replacement, the rows shuffled; one seed
+    gives the same rows for every fold.
+    """
+    if fold not in range(n_folds):
+        raise ValueError(f"fold must be 0 to {n_folds - 1}, got {fold!r}.")
+    rng = np.random.default_rng(seed)
+    cells = np.ravel_multi_index(tuple(ones.T), shape)
+    zeros = _draw_others(rng, np.unique(cells), prod(shape), len(cells))
+    chosen = np.concatenate([cells, zeros])
+    values = np.concatenate([np.ones(len(cells)), np.zeros(len(zeros))])
+    order = rng.permutation(len(chosen))
+    coords = np.stack(np.unravel_index(chosen[order], shape), axis=1)
+    values = values[order]
+    is_test = np.arange(len(order)) % n_folds == fold
+    return (
+        Observations(coords[~is_test], values[~is_test], shape),
+        Observations(coords[is_test], values[is_test], shape),
+    )
+
+
+def _draw_others(rng: np.random.Generator, taken: IntArray, cells: int, number: int) -> IntArray:
+    """Draw `number` distinct cells that are not among `taken`, by rejection."""
+    if number > cells - len(taken):
+        raise ValueError(
+            f"{number} zeros are wanted, but only {cells - len(taken)} cells are not ones."
+        )
+    found = np.empty(0, dtype=np.int64)
+    while len(found) < number:
+        drawn = rng.integers(0, cells, 2 * (number - len(found)) + 10)
+        drawn = drawn[~np.isin(drawn, taken)]
+        both = np.concatenate([found, drawn])
+        found = both[np.sort(np.unique(both, return_index=True)[1])]
+    return found[:number]
