@@ -1,4 +1,6 @@
 # The only list of commands anyone must know. Everything installs itself into .venv first.
+# The tests of the report in a browser also need Debian's packages chromium and chromium-driver;
+# without them they are skipped.
 
 PYTHON ?= python3
 VENV := .venv
