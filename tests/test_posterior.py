@@ -140,6 +140,14 @@ def test_whole_tensor_equals_cell_by_cell(rng, likelihood, cells, monkeypatch):
             np.testing.assert_allclose(one.ravel(), two, rtol=1e-8, atol=1e-9)
 
 
+def test_a_part_of_the_levels_is_a_part_of_the_tensor(rng):
+    posterior = make_posterior(rng, Gaussian())
+    levels = [np.sort(rng.choice(size, max(1, size - 1), False)) for size in posterior.shape]
+    whole, _ = posterior.tensor()
+    part, _ = posterior.at_levels(levels).tensor()
+    np.testing.assert_allclose(part, whole[np.ix_(*levels)])
+
+
 def test_chunks_change_nothing(rng, coords, monkeypatch):
     posterior = make_posterior(rng, Gaussian())
     whole = posterior.moments(coords), posterior.interval(coords, 0.9)

@@ -164,6 +164,21 @@ def test_coverage_without_correction_counts_values_inside():
     assert found.n == 999
 
 
+def test_chance_explains_what_it_should():
+    """Coverage of right 80 % intervals, measured on 50 values, is in the range 95 % of the time."""
+    shares = np.random.default_rng(0).binomial(50, 0.8, 20_000) / 50
+    low, high = summary.chance_range(np.array([0.8]), 50)
+    assert np.mean((low <= shares) & (shares <= high)) == pytest.approx(0.95, abs=0.02)
+    np.testing.assert_array_equal(summary.chance_range(np.array([0.0, 1.0]), 9), [[0, 1], [0, 1]])
+
+
+def test_equal_ranks_are_set_apart(real_ring):
+    found = summary.rank_paths(real_ring.trace_)[1]
+    assert found.shape == (40, 3)
+    np.testing.assert_allclose(found[-1], [1.94, 2.0, 2.06])
+    np.testing.assert_array_equal(np.round(found), real_ring.trace_[1].rank)
+
+
 def test_correction_learnt_on_one_half_mends_the_other():
     """Heavy tails: plain normal intervals cover too much, corrected ones what they say."""
     errors = t(3, scale=1 / np.sqrt(3)).rvs(6000, random_state=0)

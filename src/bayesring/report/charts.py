@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtri
 
 from bayesring.report.cells import Likeness
 from bayesring.report.colours import LINES, SHARES
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import times
-from bayesring.report.summary import Calibration, Reliability
+from bayesring.report.summary import Calibration, Reliability, chance_range, rank_paths
 from bayesring.report.svg import (
     Band,
     Line,
@@ -69,15 +68,18 @@ def pair_map(fitted: Fitted, modes: tuple[int, int], shares: FloatArray) -> str:
 
 def rank_chart(fitted: Fitted) -> str:
     """Rank of every bond over the scans; colours tell bonds apart, dashes chains."""
-    lines = []
-    n_bonds = len(fitted.shape)
-    for chain, trace in enumerate(fitted.traces):
-        scans = np.arange(1, len(trace.rank) + 1)
-        for bond in range(n_bonds):
-            offset = 0.06 * (bond - (n_bonds - 1) / 2)
-            label = f"bond {bond + 1}" if chain == 0 else ""
-            rank = trace.rank[:, bond] + offset
-            lines.append(Line(scans, rank, bond % len(LINES), chain, label, steps=True))
+    lines = [
+        Line(
+            np.arange(1, len(path) + 1),
+            path,
+            bond % len(LINES),
+            chain,
+            f"bond {bond + 1}" if chain == 0 else "",
+            steps=True,
+        )
+        for chain, paths in enumerate(rank_paths(fitted.traces))
+        for bond, path in enumerate(paths.T)
+    ]
     top = max(int(trace.rank.max()) for trace in fitted.traces)
     ends = "; ".join(
         f"chain {chain + 1} ends at {times(trace.rank[-1])}"
@@ -113,7 +115,6 @@ def path_chart(fitted: Fitted, name: str, each: Sequence[FloatArray], first: int
 def calibration_chart(found: Calibration) -> str:
     """Nominal against observed coverage, with the range that chance alone explains."""
     nominal = np.concatenate([[0.0], found.nominal, [1.0]])
-    chance = ndtri(0.975) * np.sqrt(nominal * (1 - nominal) / found.n)
     lines = [
         Line(found.nominal, found.plain, 1, 1, "without correction"),
         Line(found.nominal, found.observed, 0, 0, "as reported", dots=True),
@@ -128,7 +129,7 @@ def calibration_chart(found: Calibration) -> str:
         alt,
         "nominal level",
         "share of values inside",
-        band=Band(nominal, np.maximum(nominal - chance, 0), np.minimum(nominal + chance, 1)),
+        band=Band(nominal, *chance_range(nominal, found.n)),
         x_range=UNIT,
         y_range=UNIT,
         diagonal=True,

@@ -10,7 +10,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.special import ndtri
 
 from bayesring.report import summary
 from bayesring.report.cells import Likeness, Part
@@ -53,7 +52,7 @@ def plot_slice(fitted: Fitted, part: Part, rows: int, columns: int) -> Figure:
         )
         axis.set_title(title)
         axis.set_xlabel(fitted.labels.names[columns])
-        label_ticks(axis.xaxis, fitted, columns, part.levels[columns], N_TICKS // 2)
+        label_ticks(axis.xaxis, fitted, columns, part.levels[columns], 3)
         if place > 0:
             figure.colorbar(image, ax=axis)
     axes[0].set_ylabel(fitted.labels.names[rows])
@@ -95,14 +94,11 @@ def plot_trace(fitted: Fitted) -> Figure:
 def plot_rank(fitted: Fitted, axis: Axes | None = None) -> Axes:
     """Rank of every bond over the scans; colours tell bonds apart, dashes chains."""
     axis = axis or new_axes()
-    n_bonds = len(fitted.shape)
-    for chain, trace in enumerate(fitted.traces):
-        scans = np.arange(1, len(trace.rank) + 1)
-        for bond in range(n_bonds):
-            offset = 0.06 * (bond - (n_bonds - 1) / 2)
+    for chain, paths in enumerate(summary.rank_paths(fitted.traces)):
+        for bond, path in enumerate(paths.T):
             axis.step(
-                scans,
-                trace.rank[:, bond] + offset,
+                np.arange(1, len(path) + 1),
+                path,
                 STYLES[chain % len(STYLES)],
                 color=LINES[bond % len(LINES)],
                 label=f"bond {bond + 1}" if chain == 0 else None,
@@ -118,8 +114,8 @@ def plot_calibration(found: Calibration, axis: Axes | None = None) -> Axes:
     """Nominal against observed coverage of held-out values."""
     axis = axis or new_axes((4.5, 4.5))
     nominal = np.linspace(0, 1, 101)
-    chance = ndtri(0.975) * np.sqrt(nominal * (1 - nominal) / found.n)
-    axis.fill_between(nominal, nominal - chance, nominal + chance, color="0.9", label="chance")
+    chance = summary.chance_range(nominal, found.n)
+    axis.fill_between(nominal, *chance, color="0.9", label="chance")
     axis.plot([0, 1], [0, 1], ":", color="0.5")
     axis.plot(found.nominal, found.plain, "--", color=LINES[1], label="without correction")
     axis.plot(found.nominal, found.observed, "o-", color=LINES[0], ms=4, label="as reported")

@@ -20,6 +20,8 @@ LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
 """Nominal levels at which coverage is measured."""
 TINY_UNITS = 1e6
 """Values in these units are large beside any noise that a likelihood may add."""
+APART = 0.06
+"""Distance between lines of equal rank in a picture."""
 N_BINS = 10
 """Bins of predicted probability in a reliability diagram."""
 
@@ -72,6 +74,13 @@ def paths(traces: Sequence[Trace]) -> dict[str, list[FloatArray]]:
     """What was seen at every scan, (scans,) per chain: the likelihood's numbers, log likelihood."""
     named = {name: [trace.described[name] for trace in traces] for name in traces[0].described}
     return named | {"log likelihood": [trace.log_likelihood for trace in traces]}
+
+
+def rank_paths(traces: Sequence[Trace]) -> list[FloatArray]:
+    """Rank of every bond at every scan (scans, D), per chain, set apart a little to be seen."""
+    n_bonds = traces[0].rank.shape[1]
+    offsets = APART * (np.arange(n_bonds) - (n_bonds - 1) / 2)
+    return [trace.rank + offsets for trace in traces]
 
 
 class Score(NamedTuple):
@@ -134,6 +143,12 @@ def calibration(held: HeldOut, likelihood: Likelihood) -> Calibration:
     normal = ndtri(0.5 + 0.5 * LEVELS)
     plain = np.mean(np.abs(errors) <= normal[:, None], axis=1)
     return Calibration(LEVELS, inside / len(errors), plain, len(errors))
+
+
+def chance_range(level: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """Ends of the range in which 95 % of measured coverages lie if `n` intervals are right."""
+    half = ndtri(0.975) * np.sqrt(level * (1 - level) / n)
+    return np.maximum(level - half, 0.0), np.minimum(level + half, 1.0)
 
 
 def _reach(likelihood: Likelihood, errors: FloatArray) -> FloatArray:
