@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesring import TensorRing, cli, load
-from bayesring.report import contents, explorer, sections
+from bayesring.report import again, contents, explorer, sections
 from bayesring.report.page import render
+from bayesring.report.summary import Score
 from tests.report.conftest import LABELS, QUICK, SHAPE
 
 SECTIONS = ("data", "found", "trust", "says", "again")
@@ -140,21 +141,27 @@ def test_cautions_name_empty_levels_and_bad_coverage(real_ring):
     said = " ".join(
         sections.cautions(
             fitted,
-            found._replace(density=found.density._replace(by_mode=shares), calibration=off),
+            found._replace(
+                density=found.density._replace(by_mode=shares),
+                calibration=off,
+                scores=[Score("mean absolute error", 2.0, 1.5), Score("accuracy", 0.9, 0.5, True)],
+            ),
         )
     )
+    assert "the mean absolute error is 2.00, worse than 1.50 from the average alone" in said
+    assert "accuracy" not in said
     assert "1 of 2 levels of kind have no observation" in said
     assert "90 % intervals held 70 % of the held-out values: they are too narrow" in said
 
 
 def test_the_code_shown_makes_the_same_estimator(ring):
     names: dict = {}
-    exec(sections.code_again(ring.description_), names)
-    again = names["ring"]
-    ours, theirs = ring.get_params(), again.get_params()
+    exec(again.code_again(ring.description_), names)
+    made = names["ring"]
+    ours, theirs = ring.get_params(), made.get_params()
     for name in ("warmup", "draws", "chains", "random_state", "max_memory", "update", "shape"):
         assert ours[name] == theirs[name]
-    assert again._resolve() == ring._resolve()
+    assert made._resolve() == ring._resolve()
 
 
 def test_the_command_writes_the_same_bytes_every_time(real_ring, tmp_path):

@@ -36,9 +36,9 @@ def skeleton(fitted: Fitted, part: Part) -> str:
         for title in titles
     )
     return (
-        '<div id="explorer"><h3>Slices</h3><p>Choose which modes run down and across, and move '
+        f'<div id="explorer"><h3>Slices</h3>{_cut(fitted, part)}<p class="hint">Choose which modes run down and across, and move '
         "through the others with the sliders. Click a cell, or focus a picture and use the arrow "
-        f"keys, to read its numbers.{_cut(fitted, part)}</p>"
+        "keys, to read its numbers.</p>"
         '<noscript><p class="note">The slices need JavaScript; the rest of the page does not.</p>'
         '</noscript><div class="controls">'
         f'<label>down <select id="rows">{rows}</select></label>'
@@ -114,7 +114,7 @@ def _cut(fitted: Fitted, part: Part) -> str:
         for name, chosen, size in zip(fitted.labels.names, part.levels, fitted.shape, strict=True)
         if len(chosen) < size
     ]
-    return f" To keep the page small, it shows {', '.join(shown)}." if shown else ""
+    return f"<p>To keep the page small, it shows {', '.join(shown)}.</p>" if shown else ""
 
 
 def _ends(numbers: FloatArray) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from string import Template
 from bayesring import storage
 from bayesring.progress import step_progress
 from bayesring.report import explorer, sections
+from bayesring.report.again import again_section
 from bayesring.report.contents import gather, n_steps
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import listing, times
@@ -33,7 +34,7 @@ def render(fitted: Fitted, step: Callable[[str], None]) -> str:
         sections.found_section(fitted, contents),
         sections.trust_section(fitted, contents),
         sections.says_section(fitted, contents),
-        sections.again_section(fitted),
+        again_section(fitted),
     ]
     numbers = json.dumps(explorer.data(fitted, contents.part), separators=(",", ":"))
     return Template(_asset("page.html")).substitute(

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from math import inf, prod
-from types import ModuleType
-from typing import Any
+from math import prod
 
 import numpy as np
 
-from bayesring import likelihoods, priors
 from bayesring.convergence import ESS_PER_CHAIN, RHAT_LIMIT
-from bayesring.infer import rank
 from bayesring.report import charts, explorer, summary
 from bayesring.report.contents import Contents
 from bayesring.report.fitted import Fitted
@@ -38,8 +34,6 @@ TITLES = {
     "accuracy": "Training accuracy",
     "log loss": "Training log loss",
 }
-NEVER_MATTER = ("progress", "n_jobs")
-"""Parameters that no result depends on."""
 NOTHING_HELD_OUT = (
     "Nothing was held out: a tenth of the data is set aside during warm-up only from 500 "
     "observations and 80 warm-up scans on. How well unseen cells are predicted is therefore not "
@@ -81,7 +75,14 @@ def headlines(fitted: Fitted, contents: Contents) -> list[str]:
 def cautions(fitted: Fitted, contents: Contents) -> list[str]:
     """What is wrong, in plain words, with what to do."""
     said = list(contents.diagnostics.problems)
-    if contents.calibration is not None and contents.calibration.n:
+    said += [
+        f"On held-out values the {score.name} is {number(score.value)}, worse than "
+        f"{number(score.baseline)} from the average alone: the predictions are of no use as they "
+        "are; try a smaller rank=, and look for extreme values."
+        for score in contents.scores
+        if score.is_worse
+    ]
+    if contents.calibration is not None:
         inside = contents.calibration.at(0.9)
         if abs(inside - 0.9) > TOLERANCE:
             how, what = ("narrow", "too sure") if inside < 0.9 else ("wide", "too careful")
@@ -154,7 +155,7 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
             ["measure", "model", "average of the values"],
             [
                 [Cell(name), Cell(number(value), value), Cell(number(base), base)]
-                for name, value, base in contents.scores
+                for name, value, base, _ in contents.scores
             ],
             f"Error on {len(fitted.held_out.values):,} values held out during warm-up, "
             "predicted before the chains saw them",
@@ -225,64 +226,6 @@ def says_section(fitted: Fitted, contents: Contents) -> str:
         paragraph(note) if maps else "",
         group(*maps),
     )
-
-
-def again_section(fitted: Fitted) -> str:
-    """How to reproduce it."""
-    versions = {name: str(each) for name, each in fitted.description["versions"].items()}
-    return section(
-        "again",
-        "How to reproduce it",
-        paragraph(
-            "One seed gives one result, bit for bit, with the same versions on a like machine. "
-            "With the same observations:"
-        ),
-        f"<pre><code>{escape(code_again(fitted.description))}</code></pre>",
-        paragraph("This page, from the saved model:"),
-        "<pre><code>bayesring report model.ring -o report.html</code></pre>",
-        facts({"seed": str(fitted.seed), **versions}),
-    )
-
-
-def code_again(description: Mapping[str, Any]) -> str:
-    """Python code that fits the same model again."""
-    objects = {name: description[name] for name in ("rank", "likelihood", "prior")}
-    used = _class_names(list(objects.values()))
-    settings = objects | description["parameters"]
-    arguments = "".join(
-        f"    {name}={_python(value)},\n"
-        for name, value in settings.items()
-        if name not in NEVER_MATTER
-    )
-    imports = "".join(
-        f"from {home.__name__} import {', '.join(own)}\n"
-        for home in (rank, likelihoods, priors)
-        if (own := sorted(name for name in used if _is_from(home, name)))
-    )
-    return f"from bayesring import TensorRing\n{imports}\nring = TensorRing(\n{arguments})"
-
-
-def _is_from(home: ModuleType, name: str) -> bool:
-    """Whether a class is one of a module's or package's own."""
-    return getattr(home, name, object).__module__.startswith(home.__name__)
-
-
-def _class_names(value: Any) -> set[str]:
-    """Classes named anywhere in a description."""
-    if isinstance(value, dict):
-        return {value["class"]}.union(*map(_class_names, value.values()))
-    return set().union(*map(_class_names, value)) if isinstance(value, list) else set()
-
-
-def _python(value: Any) -> str:
-    """Part of a description as Python code: objects by their class, with their fields."""
-    if isinstance(value, dict):
-        fields = [f"{name}={_python(each)}" for name, each in value.items() if name != "class"]
-        return f"{value['class']}({', '.join(fields)})"
-    if isinstance(value, (list, tuple)):
-        inside = ", ".join(map(_python, value))
-        return f"({inside},)" if len(value) == 1 else f"({inside})"
-    return "float('inf')" if value == inf else repr(value)
 
 
 def _calibration_part(fitted: Fitted, contents: Contents) -> str:

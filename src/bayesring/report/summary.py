@@ -89,6 +89,12 @@ class Score(NamedTuple):
     name: str
     value: float
     baseline: float
+    more_is_better: bool = False
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the guess beats the model."""
+        return self.value < self.baseline if self.more_is_better else self.value > self.baseline
 
 
 def held_out_scores(held: HeldOut, is_binary: bool) -> list[Score]:
@@ -99,9 +105,10 @@ def held_out_scores(held: HeldOut, is_binary: bool) -> list[Score]:
             Score("root mean squared error", *_both(metrics.rmse, held, guess)),
             Score("mean absolute error", *_both(metrics.mae, held, guess)),
         ]
-    scores = [Score("share of right guesses", *_both(metrics.accuracy, held, guess))]
+    scores = [Score("share of right guesses", *_both(metrics.accuracy, held, guess), True)]
     if 0 < guess[0] < 1:
-        scores.insert(0, Score("area under the curve", metrics.auc(held.values, held.mean), 0.5))
+        area = metrics.auc(held.values, held.mean)
+        scores.insert(0, Score("area under the curve", area, 0.5, True))
     log_scores = _both(metrics.binary_log_score, held, guess)
     return [*scores, Score("log loss", *(-score for score in log_scores))]
 
