@@ -36,9 +36,9 @@ def skeleton(fitted: Fitted, part: Part) -> str:
         for title in titles
     )
     return (
-        f'<div id="explorer"><h3>Slices</h3>{_cut(fitted, part)}<p class="hint">Choose which modes run down and across, and move '
-        "through the others with the sliders. Click a cell, or focus a picture and use the arrow "
-        "keys, to read its numbers.</p>"
+        f'<div id="explorer"><h3>Slices</h3>{_cut(fitted, part)}<p class="hint">Choose which modes '
+        "run down and across, and move through the others with the sliders. Click a cell, or focus "
+        "a picture and use the arrow keys, to read its numbers.</p>"
         '<noscript><p class="note">The slices need JavaScript; the rest of the page does not.</p>'
         '</noscript><div class="controls">'
         f'<label>down <select id="rows">{rows}</select></label>'

@@ -109,8 +109,8 @@ def held_out_scores(held: HeldOut, is_binary: bool) -> list[Score]:
     if 0 < guess[0] < 1:
         area = metrics.auc(held.values, held.mean)
         scores.insert(0, Score("area under the curve", area, 0.5, True))
-    log_scores = _both(metrics.binary_log_score, held, guess)
-    return [*scores, Score("log loss", *(-score for score in log_scores))]
+    model, average = _both(metrics.binary_log_score, held, guess)
+    return [*scores, Score("log loss", -model, -average)]
 
 
 def _both(
