@@ -189,7 +189,12 @@ def test_binary_values_are_recognised_and_it_is_said(tmp_path, text):
 def test_dry_run_shows_what_was_understood_and_writes_nothing(source):
     result = run("complete", source, *KEYS, "-o", source.with_name("out.csv"), "--dry-run")
     assert result.exit_code == 0, result.output
-    for words in ("4 x 5 x 3", "Aix, Bonn, ..., Delft, NL", "gaussian", "density"):
+    for words in (
+        "place (4) x day (5) x number (3)",
+        "Aix, Bonn, Delft, NL",
+        "gaussian",
+        "density",
+    ):
         assert words in result.stdout
     assert not source.with_name("out.csv").exists()
 
@@ -200,7 +205,8 @@ def test_dry_run_sees_likely_trouble(tmp_path):
     (tmp_path / "in.csv").write_text("\n".join(["id,b,year,c,t", *rows[:12]]) + "\n")
     result = run("complete", tmp_path / "in.csv", "--dry-run", "--json")
     found = json.loads(result.stdout)
-    assert found["shape"] == [12, 3, 1, 2]
+    assert found["modes"] == {"id": 12, "b": 3, "year": 1, "c": 2}
+    assert found["labels"]["id"] == ["0", "1", "11"]
     assert found["to_fill"] == 1
     troubles = " ".join(found["troubles"])
     assert "Every row has a label of its own in 'id' (12)" in troubles

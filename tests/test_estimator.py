@@ -199,6 +199,15 @@ def test_every_parameter_survives_saving(tmp_path):
     assert loaded.get_params() == model.get_params()
 
 
+def test_a_tensor_larger_than_memory_is_refused(fitted, monkeypatch):
+    from bayesring import checks
+
+    monkeypatch.setattr(checks, "free_memory", lambda: 2**10)
+    message = r"the whole tensor of shape \(8, 9, 10\) .* are free; predict the cells that you need"
+    with pytest.raises(ValueError, match=message):
+        fitted.predict_tensor()
+
+
 def test_two_values_only_for_probabilities(fitted, fitted_binary):
     X = np.zeros((1, 3), dtype=int)
     assert fitted_binary.predict_proba(X).shape == (1, 2)

@@ -97,7 +97,7 @@ def complete(
 
     if dry_run:
         found = preview_file(source, _list(modes), value, fill, likelihood)
-        _show(found.as_plain(), as_json, quiet, output)
+        _show(found._asdict(), as_json, quiet, output)
         return
     target = _required(output, as_json)
     summary = complete_file(
@@ -249,10 +249,10 @@ def _text(name: str, content: Any) -> str:
         return f"{content:.3g}" if name == "level" else f"{content:.2%}"
     if name == "rank":
         return ", ".join("x".join(map(str, bonds)) for bonds in content)
-    if isinstance(content, dict):
-        return "\n".join(f"{key}  {each}" for key, each in content.items())
-    if isinstance(content, (list, tuple)):
-        return " x ".join(f"{each:,}" for each in content)
+    if name == "labels":
+        return "\n".join(f"{key}: {', '.join(some)}" for key, some in content.items())
+    if name == "modes":
+        return " x ".join(f"{key} ({size:,})" for key, size in content.items())
     return f"{content:,}" if isinstance(content, int) and name != "seed" else str(content)
 
 

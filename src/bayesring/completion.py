@@ -89,33 +89,43 @@ def complete(
     likelihood : as for `TensorRing`, or "auto": "bernoulli" if the values are zeros and ones
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
     """
-    check_level(level)
+    container = open_gaps(data, modes, value, fill, implicit)
+    chosen, notes = choose_likelihood(likelihood, container.observations.values)
+    if settings.get("progress", True):
+        say(notes)
+    return fill_gaps(container, TensorRing(likelihood=chosen, **settings), level, notes)
+
+
+def open_gaps(
+    data: Any,
+    modes: Sequence[str] | None = None,
+    value: str | None = None,
+    fill: str = "missing",
+    implicit: str = "missing",
+) -> Container:
+    """Data that can be completed: something is known, and something is missing."""
     container = open_container(data, modes, value, fill, implicit)
     if isinstance(container, Long):
         check_new_columns(container.frame, Prediction._fields)
     if not len(container.missing):
         raise ValueError(_nothing_to_fill(container))
-    observed = container.observations
-    if not len(observed.values):
+    if not len(container.observations.values):
         raise ValueError("data holds no value at all: every cell is missing.")
-    chosen, notes = choose_likelihood(likelihood, observed.values)
-    if settings.get("progress", True):
-        say(notes)
-    ring = TensorRing(likelihood=chosen, **settings)
-    ring.fit_observations(observed, container.labels, container.kind)
-    return fill_gaps(ring, container, level, tuple(notes))
+    return container
 
 
 def fill_gaps(
-    ring: TensorRing, container: Container, level: float, notes: tuple[str, ...] = ()
+    container: Container, ring: TensorRing, level: float, notes: Sequence[str] = ()
 ) -> Completion:
-    """The completion of a container by a ring that was fitted to it."""
+    """Fit the ring to what is known, and fill what is missing."""
+    check_level(level)
+    ring.fit_observations(container.observations, container.labels, container.kind)
     missing = container.missing
-    found = ring.posterior_.summarise(missing, level, None)._asdict()
+    found = ring.posterior_.summarise(missing, level)._asdict()
     kept = {name: container.filled(numbers, KEEP[name]) for name, numbers in found.items()}
     table = container.with_statistics(found, KEEP) if isinstance(container, Long) else None
     return Completion(
-        **kept, model=ring, level=level, n_filled=len(missing), table=table, notes=notes
+        **kept, model=ring, level=level, n_filled=len(missing), table=table, notes=tuple(notes)
     )
 
 

@@ -7,6 +7,7 @@ import platform
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from math import prod
 from typing import Any
 
 import numba
@@ -22,6 +23,7 @@ from bayesring import likelihoods, priors, storage
 from bayesring.checks import (
     check_coordinates,
     check_count,
+    check_fits,
     check_level,
     check_observations,
     check_shape,
@@ -261,7 +263,13 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
 
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
         """`predict` for every cell, as an array of shape `shape_`."""
-        mean, deviation = self._posterior().tensor(noise)
+        posterior = self._posterior()
+        check_fits(
+            2 * 8 * prod(posterior.shape),
+            f"the whole tensor of shape {posterior.shape} with its error bars",
+            "predict the cells that you need with predict(X).",
+        )
+        mean, deviation = posterior.tensor(noise)
         return (mean, deviation) if return_std else mean
 
     @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,11 @@ FEW = 3
 class Preview(NamedTuple):
     """What a completion would work on."""
 
-    modes: dict[str, str]
-    """Name of each mode: how many labels, and which."""
+    modes: dict[str, int]
+    """Number of labels of each mode."""
+    labels: dict[str, list[str]]
+    """Some labels of each mode: the first, the second, the last."""
     value: str | None
-    shape: tuple[int, ...]
     observed: int
     """Number of observations."""
     to_fill: int
@@ -32,10 +33,6 @@ class Preview(NamedTuple):
     notes: list[str]
     troubles: list[str]
     """Likely mistakes, one sentence each."""
-
-    def as_plain(self) -> dict[str, Any]:
-        """For JSON."""
-        return self._asdict() | {"shape": list(self.shape)}
 
 
 def preview(container: Container, likelihood: str | Likelihood = "auto") -> Preview:
@@ -48,9 +45,11 @@ def preview(container: Container, likelihood: str | Likelihood = "auto") -> Prev
     names = container.labels.names
     distinct = len(np.unique(observed.coords, axis=0))
     return Preview(
-        modes={name: _describe(labels) for name, labels in zip(names, texts, strict=True)},
+        modes=dict(zip(names, observed.shape, strict=True)),
+        labels={
+            name: [*labels[:2], *labels[2:][-1:]] for name, labels in zip(names, texts, strict=True)
+        },
         value=container.labels.value,
-        shape=observed.shape,
         observed=len(observed.values),
         to_fill=len(container.missing),
         density=distinct / prod(observed.shape),
@@ -96,10 +95,3 @@ def find_troubles(container: Container, distinct: int) -> list[str]:
     if not len(container.missing):
         found.append("No value is missing, so there is nothing to fill; fill='all' may help.")
     return found
-
-
-def _describe(labels: list[str]) -> str:
-    """Number of labels, with the first and the last."""
-    if len(labels) <= 2:
-        return f"{len(labels)}: {', '.join(labels)}"
-    return f"{len(labels):,}: {labels[0]}, {labels[1]}, ..., {labels[-1]}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from bayesring.completion import choose_likelihood, complete
+from bayesring.completion import choose_likelihood, fill_gaps, open_gaps
 from bayesring.containers import Container, open_container
 from bayesring.estimator import TensorRing, load
 from bayesring.files import (
@@ -56,26 +56,26 @@ def complete_file(
     """
     begin = time.perf_counter()
     check_output(source, target)
-    data, notes = _read(source, modes, value)
-    names: dict[str, Any] = {"modes": modes, "value": value} if is_table(data) else {}
+    container, notes = _open(source, modes, value, fill, open_gaps)
+    chosen, chosen_notes = choose_likelihood(likelihood, container.observations.values)
+    ring = TensorRing(likelihood=chosen, **settings)
     with _noting_warnings() as noted:
-        completion = complete(
-            data, **names, fill=fill, level=level, likelihood=likelihood, **settings
-        )
-        completion.model.diagnostics()
+        completion = fill_gaps(container, ring, level, [*notes, *chosen_notes])
+        ring.diagnostics()
     write_completion(target, completion)
-    if ending(target) == ".npy":
-        notes.append("A .npy file holds the mean only; .npz also holds std, lower and upper.")
     if model is not None:
-        completion.model.save(model)
+        ring.save(model)
+    told = list(completion.notes)
+    if ending(target) == ".npy":
+        told.append("A .npy file holds the mean only; .npz also holds std, lower and upper.")
     return {
         "input": source,
         "output": target,
         **({} if model is None else {"model": model}),
         "filled": completion.n_filled,
         "level": level,
-        **_describe(completion.model),
-        "notes": [*notes, *completion.notes],
+        **_describe(ring),
+        "notes": told,
         "warnings": noted,
         "seconds": round(time.perf_counter() - begin, 1),
     }
@@ -92,7 +92,7 @@ def fit_file(
 ) -> Summary:
     """Fit a ring to the known values of a file, and save it."""
     begin = time.perf_counter()
-    container, notes = _open(source, modes, value, "missing")
+    container, notes = _open(source, modes, value)
     observed = container.observations
     chosen, chosen_notes = choose_likelihood(likelihood, observed.values)
     ring = TensorRing(likelihood=chosen, **settings)
@@ -146,21 +146,20 @@ def report_file(model: str, target: str, *, progress: bool = True) -> Summary:
     return {"model": model, "report": target, "bytes": page.stat().st_size}
 
 
-def _read(source: str, modes: Sequence[str] | None, value: str | None) -> tuple[Any, list[str]]:
-    """Data of a file, with a sentence if its columns are to be guessed."""
-    data = read_data(source, modes, value)
-    if is_table(data) and (modes is None or value is None):
-        return data, ["Key and value columns were told by their types, not by name."]
-    return data, []
-
-
 def _open(
-    source: str, modes: Sequence[str] | None, value: str | None, fill: str
+    source: str,
+    modes: Sequence[str] | None,
+    value: str | None,
+    fill: str = "missing",
+    opener: Callable[..., Container] = open_container,
 ) -> tuple[Container, list[str]]:
-    data, notes = _read(source, modes, value)
-    if is_table(data):
-        return open_container(data, modes, value, fill), notes
-    return open_container(data, fill=fill), notes
+    """Data of a file as a container, with a sentence if its columns were guessed."""
+    data = read_data(source, modes, value)
+    if not is_table(data):
+        return opener(data, fill=fill), []
+    guessed = modes is None or value is None
+    notes = ["Key and value columns were told by their types, not by name."] if guessed else []
+    return opener(data, modes, value, fill), notes
 
 
 def _describe(ring: TensorRing) -> Summary:
