@@ -21,10 +21,11 @@ def candidate_cells(
     shape: tuple[int, ...],
     observed: Observations | None,
     seed: int,
-    most: int = MOST_CANDIDATES,
+    most: int | None = None,
 ) -> IntArray:
     """All cells that were not observed, (n, D), or a random choice if there are very many."""
     n_cells = prod(shape)
+    most = MOST_CANDIDATES if most is None else most
     if n_cells <= most:
         cells = np.arange(n_cells)
     else:
