@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bayesring import TensorRing, load, storage
+from bayesring.observations import HeldOut
 
 X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
 
@@ -89,6 +90,15 @@ def test_wrong_descriptions_are_refused(path, change, message):
 def test_a_missing_folder_is_named(path):
     with pytest.raises(FileNotFoundError, match="cannot be written: there is no folder"):
         load(path).save(path.parent / "nowhere" / "model.ring")
+
+
+def test_predictions_for_held_out_values_are_kept(path):
+    ring = load(path)
+    assert ring.held_out_ is None
+    ring.held_out_ = HeldOut(X, *np.arange(9.0).reshape(3, 3))
+    ring.save(path)
+    for found, given in zip(load(path).held_out_, ring.held_out_, strict=True):
+        np.testing.assert_array_equal(found, given)
 
 
 def test_files_have_the_usual_rights(path):

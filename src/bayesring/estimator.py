@@ -45,7 +45,7 @@ from bayesring.infer.updates import UPDATES
 from bayesring.interchange import to_tensorly
 from bayesring.labels import Labels, plain_labels
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
-from bayesring.observations import Observations, in_order
+from bayesring.observations import HeldOut, Observations, in_order
 from bayesring.posterior import Posterior, Prediction
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
@@ -110,6 +110,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
     observed_ : the training `Observations`, sorted by coordinates; None in a model loaded from a
         file that was saved with more than two million of them
+    held_out_ : what was predicted for training values before the chains saw them, a
+        `bayesring.observations.HeldOut`, or None if none were held out
     """
 
     def __init__(
@@ -228,6 +230,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         self.labels_ = labels
         self.table_kind_ = kind
         self.observed_: Observations | None = data._replace(coords=data.coords.astype(np.int32))
+        self.held_out_: HeldOut | None = None
         self.description_ = described
         self._set_fitted()
         return self
@@ -396,6 +399,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         }
         arrays = storage.chains_to_arrays(posterior.chains, self.trace_)
         arrays |= storage.training_to_arrays(self.labels_, self.observed_)
+        arrays |= storage.held_out_to_arrays(self.held_out_)
         storage.write(path, description, arrays)
 
     def _describe(
@@ -446,7 +450,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             self.seed_,
             self.labels_,
             self.observed_,
-            getattr(self, "held_out_", None),
+            self.held_out_,
             self.description_,
         )
 
@@ -573,6 +577,7 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         ring.labels_, ring.observed_ = storage.training_from_arrays(
             description.get("labels"), arrays, shape
         )
+        ring.held_out_ = storage.held_out_from_arrays(arrays)
         kept = ("parameters", "likelihood", "prior", "rank", "versions")
         ring.description_ = {name: description[name] for name in kept}
     except (KeyError, TypeError, IndexError) as error:

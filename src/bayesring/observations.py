@@ -31,6 +31,19 @@ class Observations(NamedTuple):
     """I_1, ..., I_D."""
 
 
+class HeldOut(NamedTuple):
+    """Predictions for training values made before the chains saw them, in the units of the data."""
+
+    coords: IntArray
+    """(n, D)."""
+    values: FloatArray
+    """(n,), what was observed."""
+    mean: FloatArray
+    """(n,), of a new observation; for binary data the probability of a one."""
+    std: FloatArray
+    """(n,), of a new observation."""
+
+
 class Block(NamedTuple):
     """Consecutive slices of one mode with their observations, or a part of one large slice."""
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bayesring.infer.run import Draws, Trace
 from bayesring.labels import Labels, plain_labels
-from bayesring.observations import Observations
+from bayesring.observations import HeldOut, Observations
 
 FORMAT = "bayesring model"
 VERSION = 1
@@ -171,6 +171,20 @@ def training_from_arrays(
     if "observed/coords" not in arrays:
         return labels, None
     return labels, Observations(arrays["observed/coords"], arrays["observed/values"], shape)
+
+
+def held_out_to_arrays(held: HeldOut | None) -> dict[str, NDArray[Any]]:
+    """Predictions for held-out values as named arrays."""
+    return (
+        {} if held is None else {f"held out/{name}": each for name, each in held._asdict().items()}
+    )
+
+
+def held_out_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> HeldOut | None:
+    """What `held_out_to_arrays` named; None in files that have none."""
+    if "held out/values" not in arrays:
+        return None
+    return HeldOut(*(arrays[f"held out/{name}"] for name in HeldOut._fields))
 
 
 def _member(name: str) -> zipfile.ZipInfo:

@@ -7,8 +7,7 @@ import pytest
 
 from bayesring import TensorRing
 from bayesring.labels import Labels
-from bayesring.observations import Observations
-from bayesring.report.fitted import HeldOut
+from bayesring.observations import HeldOut, Observations
 
 SHAPE = (5, 12, 9)
 LABELS = Labels(

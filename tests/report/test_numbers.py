@@ -9,9 +9,8 @@ import pytest
 from scipy.stats import t
 
 from bayesring.likelihoods import Gaussian
-from bayesring.observations import Observations
+from bayesring.observations import HeldOut, Observations
 from bayesring.report import cells, summary
-from bayesring.report.fitted import HeldOut
 from bayesring.report.svg import number, percent, ticks
 from tests.report.conftest import SHAPE
 

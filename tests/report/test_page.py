@@ -175,6 +175,7 @@ def test_the_command_writes_the_same_bytes_every_time(real_ring, tmp_path):
     assert load(tmp_path / "model.ring").report(tmp_path / "three.html").is_file()
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "three.html").read_bytes()
     assert len(list(tmp_path.iterdir())) == 4
+    assert "Do intervals hold what they say?" in (tmp_path / "one.html").read_text()
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (3, 4, 2, 5), (1, 5, 2)])

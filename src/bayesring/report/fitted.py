@@ -10,19 +10,9 @@ import numpy as np
 from bayesring.convergence import Diagnostics, diagnose
 from bayesring.infer.run import Trace
 from bayesring.labels import Labels
-from bayesring.observations import Observations
+from bayesring.observations import HeldOut, Observations
 from bayesring.posterior import Posterior
-from bayesring.types import FloatArray, IntArray
-
-
-class HeldOut(NamedTuple):
-    """Predictions for training values made before the chains saw them, in the user's units."""
-
-    coords: IntArray
-    values: FloatArray
-    mean: FloatArray
-    """For binary data the probability of a one."""
-    std: FloatArray
+from bayesring.types import IntArray
 
 
 class Fitted(NamedTuple):

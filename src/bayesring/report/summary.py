@@ -12,8 +12,7 @@ from scipy.special import betaincinv, ndtri
 from bayesring import metrics
 from bayesring.infer.run import Trace
 from bayesring.likelihoods.base import Likelihood
-from bayesring.observations import Observations
-from bayesring.report.fitted import HeldOut
+from bayesring.observations import HeldOut, Observations
 from bayesring.types import FloatArray, IntArray
 
 LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
