@@ -77,8 +77,8 @@ def cautions(fitted: Fitted, contents: Contents) -> list[str]:
     said = list(contents.diagnostics.problems)
     said += [
         f"On held-out values the {score.name} is {number(score.value)}, worse than "
-        f"{number(score.baseline)} from the average alone: the predictions are of no use as they "
-        "are; try a smaller rank=, and look for extreme values."
+        f"{number(score.baseline)} from the average alone: the model is too sure of some values; "
+        "try a smaller rank=, and look for extreme values."
         for score in contents.scores
         if score.is_worse
     ]
