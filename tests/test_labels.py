@@ -94,6 +94,14 @@ def test_equal_dates_of_different_libraries_are_equal_labels():
     np.testing.assert_array_equal(ring.predict(zoned)["mean"], ring.predict(objects)["mean"])
 
 
+def test_periods_are_the_dates_they_begin_on():
+    months = pd.PeriodIndex(["2020-02", "2020-01", "2020-02"], freq="M")
+    table = pd.DataFrame({"d": months, "b": [1, 2, 2], "t": [1.0, 2.0, 4.0]})
+    ring = TensorRing(**QUICK).fit(table)
+    assert ring.labels_.levels[0].astype(str).tolist() == ["2020-01-01", "2020-02-01"]
+    assert ring.predict(table)["d"].dtype == table["d"].dtype
+
+
 TABLE = pd.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 2], "t": [1.0, 2.0, 4.0]})
 
 
