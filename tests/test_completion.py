@@ -307,7 +307,7 @@ LONG = pd.DataFrame({"a": ["x", "x", "y"], "b": [1, 2, 1], "c": [1, 1, 2], "t": 
         (LONG.set_index("a"), {"modes": ["a", "b"], "value": "t"}, "'a', which is in the index of"),
         (
             LONG.dropna(),
-            {"modes": ["a", "b"], "value": "t"},
+            {"modes": ["a", "c"], "value": "t"},
             "nothing to fill: no value is missing among the 2 given; fill='all' fills the other 2 ",
         ),
         (LONG.assign(mean=1), {"modes": ["a", "b"], "value": "t"}, "already has a column 'mean'"),

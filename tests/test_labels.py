@@ -85,7 +85,8 @@ def test_coding_is_undone_by_looking_up(keys):
 
 
 def test_equal_dates_of_different_libraries_are_equal_labels():
-    ring = TensorRing(**QUICK).fit(pl.DataFrame({"d": DATES, "b": [1, 2, 1], "t": [1.0, 2.0, 4.0]}))
+    table = pl.DataFrame({"d": DATES, "b": [1, 2, 1], "t": [1.0, 2.0, 4.0]})
+    ring = TensorRing(**QUICK).fit(table, modes=["d", "b"], value="t")
     assert ring.labels_.levels[0].dtype == "M8[D]"
     stamps = pd.DataFrame({"d": pd.to_datetime(DATES), "b": [1, 2, 1]})
     objects = pd.DataFrame({"d": DATES, "b": [1.0, 2.0, 1.0]})
