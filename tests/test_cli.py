@@ -203,7 +203,8 @@ def test_dry_run_sees_likely_trouble(tmp_path):
     rows = [f"{i},{i % 3},2020,{i % 2},{'' if i == 5 else i / 7}" for i in range(12)]
     rows += ["3,0,2020,1,0.5"]
     (tmp_path / "in.csv").write_text("\n".join(["id,b,year,c,t", *rows[:12]]) + "\n")
-    result = run("complete", tmp_path / "in.csv", "--dry-run", "--json")
+    named = ["--modes", "id,b,year,c", "--value", "t"]
+    result = run("complete", tmp_path / "in.csv", *named, "--dry-run", "--json")
     found = json.loads(result.stdout)
     assert found["modes"] == {"id": 12, "b": 3, "year": 1, "c": 2}
     assert found["labels"]["id"] == ["0", "1", "11"]

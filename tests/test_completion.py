@@ -270,7 +270,7 @@ def test_what_does_not_fit_into_memory_is_refused(array, monkeypatch):
 def test_a_huge_table_is_refused_before_any_work():
     data = pd.DataFrame({name: np.arange(30_000) for name in "abc"} | {"t": np.ones(30_000)})
     with pytest.raises(ValueError, match=r"30000 x 30000 x 30000 = 27,000,000,000,000 cells takes"):
-        complete(data, fill="all", **QUICK)
+        complete(data, modes=["a", "b", "c"], value="t", fill="all", **QUICK)
 
 
 WIDE = pd.DataFrame({"station": ["a", "b"], "Jan": [1.0, 2.0], "Feb": [2.0, 3.0], "Mar": [0.0, 1]})
@@ -299,10 +299,15 @@ LONG = pd.DataFrame({"a": ["x", "x", "y"], "b": [1, 2, 1], "c": [1, 1, 2], "t": 
         (LONG, {"modes": ["a", "t"], "value": "t"}, "value 't' is also among the modes"),
         (LONG, {"modes": ["a"], "value": "t"}, "modes must name at least 2 key columns, got ['a']"),
         (LONG, {"value": "a"}, "modes and value are required: name the key columns and the"),
+        (
+            LONG.assign(b=[1, 2, 3]),
+            {},
+            "then every row has a label of its own in 'b', which no key",
+        ),
         (LONG.set_index("a"), {"modes": ["a", "b"], "value": "t"}, "'a', which is in the index of"),
         (
             LONG.dropna(),
-            {},
+            {"modes": ["a", "c"], "value": "t"},
             "nothing to fill: no value is missing among the 2 given; fill='all' fills the other 2 ",
         ),
         (LONG.assign(mean=1), {"modes": ["a", "b"], "value": "t"}, "already has a column 'mean'"),

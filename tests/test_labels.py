@@ -85,13 +85,22 @@ def test_coding_is_undone_by_looking_up(keys):
 
 
 def test_equal_dates_of_different_libraries_are_equal_labels():
-    ring = TensorRing(**QUICK).fit(pl.DataFrame({"d": DATES, "b": [1, 2, 1], "t": [1.0, 2.0, 4.0]}))
+    table = pl.DataFrame({"d": DATES, "b": [1, 2, 1], "t": [1.0, 2.0, 4.0]})
+    ring = TensorRing(**QUICK).fit(table, modes=["d", "b"], value="t")
     assert ring.labels_.levels[0].dtype == "M8[D]"
     stamps = pd.DataFrame({"d": pd.to_datetime(DATES), "b": [1, 2, 1]})
     objects = pd.DataFrame({"d": DATES, "b": [1.0, 2.0, 1.0]})
     np.testing.assert_array_equal(ring.predict(stamps)["mean"], ring.predict(objects)["mean"])
     zoned = stamps.assign(d=stamps["d"].dt.tz_localize("UTC"))
     np.testing.assert_array_equal(ring.predict(zoned)["mean"], ring.predict(objects)["mean"])
+
+
+def test_periods_are_the_dates_they_begin_on():
+    months = pd.PeriodIndex(["2020-02", "2020-01", "2020-02"], freq="M")
+    table = pd.DataFrame({"d": months, "b": [1, 2, 2], "t": [1.0, 2.0, 4.0]})
+    ring = TensorRing(**QUICK).fit(table)
+    assert ring.labels_.levels[0].astype(str).tolist() == ["2020-01-01", "2020-02-01"]
+    assert ring.predict(table)["d"].dtype == table["d"].dtype
 
 
 TABLE = pd.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 2], "t": [1.0, 2.0, 4.0]})

@@ -103,6 +103,8 @@ def _from_objects(objects: NDArray[Any], name: str) -> NDArray[Any]:
         return objects.astype(np.int64)
     if types <= {datetime.date} or types <= {datetime.datetime}:
         return objects.astype("M8[us]")
+    if all(hasattr(each, "to_timestamp") for each in types):  # periods of pandas
+        return np.array([key.to_timestamp().to_datetime64() for key in objects])
     listed = " and ".join(sorted(each.__name__ for each in types))
     raise ValueError(
         f"column {name!r} holds Python objects of type {listed}, but a key must be text, a number, "

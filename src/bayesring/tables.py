@@ -36,7 +36,7 @@ class Columns(NamedTuple):
     value: str | None
     """None if the values come apart from the table."""
     guessed: bool = False
-    """Whether they were found by their types instead of named by the user."""
+    """Whether the keys were not named, but taken to be all other columns."""
 
 
 class Coded(NamedTuple):
@@ -105,7 +105,6 @@ def find_columns(
         raise ValueError(f"modes must be a list of column names, got the text {modes!r}.")
     for name in [*(modes or ()), *([] if value is None else [value])]:
         _check_column(frame, name, "value" if name == value else "modes")
-    guessed = modes is None or (value is None and not values_apart)
     if value is not None and values_apart:
         raise ValueError(f"values are given twice: as y and as the column {value!r}.")
     if value is None and not values_apart:
@@ -122,7 +121,7 @@ def find_columns(
             f"modes must name at least 2 key columns, got {list(keys)}; the columns are "
             f"{frame.columns}."
         )
-    return Columns(keys, value, guessed)
+    return Columns(keys, value, guessed=modes is None)
 
 
 def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Coded:
@@ -133,6 +132,12 @@ def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Cod
     levels, codes = [], []
     for name in columns.modes:
         level, code = learn_levels(keys_of(frame, name))
+        if columns.guessed and len(level) == len(frame) > 1:
+            raise ValueError(
+                f"modes and value are required: {columns.value!r} seemed to hold the values, but "
+                f"then every row has a label of its own in {name!r}, which no key has; the columns "
+                f"are {frame.columns}."
+            )
         levels.append(level)
         codes.append(code)
     labels = Labels(columns.modes, tuple(levels), columns.value)
