@@ -45,12 +45,12 @@ def test_few_and_many_observations(rng):
 def test_running_moments_forget(rng):
     moments = RunningMoments.empty(3)
     for value in [*[100.0] * 50, *[1.0] * (20 * MEMORY)]:
-        moments = moments.add(np.full(3, value))
+        moments = moments.add(np.full(3, value), np.full(3, 0.5))
     np.testing.assert_allclose(moments.mean, 1.0, rtol=1e-5)
     np.testing.assert_allclose(moments.variance, 0.0, atol=1e-4)
     moments = RunningMoments.empty(1)
     for value in [2.0, 4.0]:
-        moments = moments.add(np.array([value]))
+        moments = moments.add(np.array([value]), np.array([value]))
     assert moments.mean[0] == 3.0
     assert moments.variance[0] == 1.0
 
