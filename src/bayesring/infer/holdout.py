@@ -50,7 +50,7 @@ def _some(data: Observations, chosen: NDArray[np.bool]) -> Observations:
 
 
 class RunningMoments(NamedTuple):
-    """Mean and mean square of E[y | f], mean of Var[y | f], at held-out cells over the last scans."""
+    """Averages over the last scans at held-out cells: of E[y | f], its square, and Var[y | f]."""
 
     n_scans: int
     mean: FloatArray
