@@ -85,8 +85,9 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    rank : "auto" (grows and shrinks in warm-up), a number, one number per bond, or a policy of
-        `bayesring.infer.rank` (`Adaption`, `Truncation`) with settings of your own
+    rank : "auto" (grows in warm-up, by thin strands, until held-out predictions get worse), a
+        number or one number per bond for a single ring, or a policy of `bayesring.infer.rank`
+        (`StrandGrowth`, `Adaption`, `Truncation`, `FixedRank`) with settings of your own
     likelihood : "gaussian", "bernoulli", or an object of `bayesring.likelihoods`
     inference : "gibbs"
     prior : "hierarchical", "paper", or an object of `bayesring.priors`
@@ -104,7 +105,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    rank_ : tuple with one number per bond; with several chains, that of the first
+    rank_ : tuple with one number per bond, all strands together; with several chains, that of
+        the first
     shape_ : sizes of the modes
     posterior_ : the draws and their predictive distribution
     trace_ : one `Trace` per chain, with rank, noise, errors of every scan
@@ -112,8 +114,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     n_observations_ : number of training observations
     labels_ : what modes and slices are called, a `bayesring.labels.Labels`
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
-    observed_ : the training `Observations`, sorted by coordinates; None in a model loaded from a
-        file that was saved with more than two million of them
+    observed_ : the training `Observations`, sorted by coordinates; None if there are more than
+        two million of them
     held_out_ : what was predicted for training values before the chains saw them, a
         `bayesring.observations.HeldOut`, or None if none were held out
     """

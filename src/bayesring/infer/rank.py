@@ -227,7 +227,7 @@ class StrandGrowth:
         if between or state.size.strands != self._grown(look - 1, problem):
             return state  # between two looks, or growth is over
         rng = streams.rng(scan, Purpose.RANK)
-        if losses and look > 1:
+        if losses and look > 1 and state.size.strands * self.width**2 > self.fewest:
             change = losses[scan - 1] / losses[scan - 1 - self.every] - 1.0
             if change > self.tolerance:
                 return keep_strands(rng, state, self._grown(look - 2, problem), problem.prior)

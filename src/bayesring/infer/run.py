@@ -182,13 +182,13 @@ def explore(
             noise = problem.likelihood.variance(fitted, chain.state.nuisance)
             moments, recent = moments.add(expected, noise), recent.add(expected, noise, RECENT)
             chain.losses.append(problem.likelihood.loss(held.values, recent.mean))
+            if chain.scan <= schedule.adapt:
+                moments = recent  # what was seen at another rank says little
             if moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0:
                 likelihood = problem.likelihood.calibrate(
                     held.values, moments.mean, moments.variance
                 )
                 problem = problem._replace(likelihood=likelihood)
-            if chain.scan == schedule.adapt:
-                moments = RunningMoments.empty(len(held.values))
         if chain.scan <= schedule.adapt:
             chain.state = policy.adapt(
                 chain.streams, chain.scan, chain.state, info, problem, chain.losses
