@@ -8,6 +8,7 @@ from bayesring import likelihoods, priors
 from bayesring.infer.joint import draw_prior, simulate
 from bayesring.infer.updates import UPDATES
 from bayesring.priors import GammaProcess, RingPrior
+from bayesring.types import RingSize
 
 # Settings with light tails, so that moments exist and chains mix; a class that is not named here
 # is tested with its defaults.
@@ -27,7 +28,9 @@ def found_in(package, protocols):
 
 
 LIKELIHOODS = found_in(likelihoods, {"Likelihood"})
-CORE_PRIORS = found_in(priors, {"CorePrior", "RingPrior", "GammaProcess"})
+CORE_PRIORS = found_in(
+    priors, {"BondPrior", "CorePrior", "RingPrior", "GammaProcess", "UnitWeights"}
+)
 
 
 SAMPLERS = [
@@ -50,8 +53,8 @@ def random_coords(rng, shape, n):
     return np.stack([rng.integers(0, size, n) for size in shape], axis=1)
 
 
-def draw_model(rng, likelihood, core_prior, shape=(3, 4, 2), rank=(2, 3, 1), n=12):
+def draw_model(rng, likelihood, core_prior, shape=(3, 4, 2), rank=(2, 3, 1), n=12, strands=1):
     """State and data drawn from the prior: (state, data, prior)."""
     prior = RingPrior(core_prior, GammaProcess(3.0))
-    state = draw_prior(rng, shape, rank, likelihood, prior)
+    state = draw_prior(rng, shape, RingSize(strands, rank), likelihood, prior)
     return state, simulate(rng, state, random_coords(rng, shape, n), shape, likelihood), prior

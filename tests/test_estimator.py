@@ -22,7 +22,7 @@ def planted(seed, n=400, noise=0.1, shape=SHAPE, rank=2):
     """Noisy entries of a random ring: training and test coordinates and values."""
     rng = np.random.default_rng(seed)
     order = len(shape)
-    cores = [rng.standard_normal((size, rank, rank)) for size in shape]
+    cores = [rng.standard_normal((size, 1, rank, rank)) for size in shape]
     coords = random_coords(rng, shape, 2 * n)
     f = ring.entries(cores, coords) / np.sqrt(rank) ** order
     y = 50 + 4 * (f + noise * rng.standard_normal(2 * n))
@@ -166,7 +166,7 @@ def test_kept_draws_stay_within_the_memory_budget():
 def test_rank_policies_of_your_own(policy):
     X, y, *_ = planted(1)
     model = TensorRing(policy, shape=SHAPE, **QUICK).fit(X, y)
-    assert tuple(model.trace_[0].rank[0]) == policy.start(3)
+    assert tuple(model.trace_[0].rank[0]) == policy.start(SHAPE, len(y)).bonds
 
 
 def test_save_and_load_give_the_same_model(fitted, fitted_binary, tmp_path):

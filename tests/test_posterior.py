@@ -12,17 +12,18 @@ from bayesring import ring
 from bayesring.infer.run import Draws
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.posterior import Posterior
+from bayesring.types import RingSize
 from tests.models import random_coords
 
 SHAPE = (4, 3, 5)
 
 
 def make_posterior(rng, likelihood, n_draws=(6, 4), n_jobs=2):
-    """Two chains of different ranks."""
+    """Two chains of different sizes."""
     chains = []
-    for n, rank in zip(n_draws, [(2, 3, 2), (1, 2, 3)], strict=True):
+    for n, size in zip(n_draws, [RingSize(1, (2, 3, 2)), RingSize(2, (1, 2, 3))], strict=True):
         rings = [
-            ring.flatten([rng.standard_normal((SHAPE[d], rank[d - 1], rank[d])) for d in range(3)])
+            ring.flatten([rng.standard_normal(size.core_shape(d, SHAPE[d])) for d in range(3)])
             for _ in range(n)
         ]
         nuisance = np.stack([likelihood.draw_nuisance(rng) for _ in range(n)])
@@ -31,6 +32,7 @@ def make_posterior(rng, likelihood, n_draws=(6, 4), n_jobs=2):
                 np.stack([r.flat for r in rings]),
                 rings[0].starts,
                 rings[0].bonds,
+                rings[0].strands,
                 nuisance,
                 np.arange(n),
             )

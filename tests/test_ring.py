@@ -15,19 +15,20 @@ from bayesring.kernels.entries import entries as entries_kernel
 
 @st.composite
 def rings(draw, min_order=2, max_order=6):
-    """Random weighted cores of any order and of any rank per bond."""
+    """Random weighted cores of any order, with any number of strands and any rank per bond."""
     order = draw(st.integers(min_order, max_order))
     shape = draw(st.lists(st.integers(1, 4), min_size=order, max_size=order))
     rank = draw(st.lists(st.integers(1, 4), min_size=order, max_size=order))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    return [rng.standard_normal((shape[d], rank[d - 1], rank[d])) for d in range(order)]
+    strands = draw(st.integers(1, 3))
+    return [rng.standard_normal((shape[d], strands, rank[d - 1], rank[d])) for d in range(order)]
 
 
 def by_einsum(cores):
     """The tensor by one einsum: the definition, equation (1)."""
     order = len(cores)
     bonds, modes = string.ascii_lowercase[:order], string.ascii_uppercase[:order]
-    terms = ",".join(modes[d] + bonds[d - 1] + bonds[d] for d in range(order))
+    terms = ",".join(modes[d] + "z" + bonds[d - 1] + bonds[d] for d in range(order))
     return np.einsum(f"{terms}->{modes}", *cores)
 
 
@@ -71,8 +72,9 @@ def test_turning_the_ring_rotates_the_modes(cores, steps):
 def test_gauge_moves_change_no_entry(cores, data):
     bond = data.draw(st.integers(0, len(cores) - 1))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    size = cores[bond].shape[2]
-    matrix = np.linalg.qr(rng.standard_normal((size, size)))[0] * rng.uniform(0.5, 2, size)
+    strands, size = cores[bond].shape[1], cores[bond].shape[3]
+    matrix = np.linalg.qr(rng.standard_normal((strands, size, size)))[0]
+    matrix = matrix * rng.uniform(0.5, 2, size)
     np.testing.assert_allclose(
         ring.dense(ring.change_gauge(cores, bond, matrix)),
         ring.dense(cores),
@@ -84,13 +86,13 @@ def test_gauge_moves_change_no_entry(cores, data):
 @given(rings(min_order=2, max_order=2))
 def test_order_two_is_a_matrix_of_rank_at_most_the_product_of_bonds(cores):
     left = cores[0].reshape(len(cores[0]), -1)
-    right = np.swapaxes(cores[1], 1, 2).reshape(len(cores[1]), -1)
+    right = np.swapaxes(cores[1], 2, 3).reshape(len(cores[1]), -1)
     np.testing.assert_allclose(ring.dense(cores), left @ right.T, rtol=1e-10, atol=1e-10)
 
 
 @given(rings())
 def test_rank_one_is_an_outer_product(cores):
-    vectors = [core[:, :1, :1] for core in cores]
+    vectors = [core[:, :1, :1, :1] for core in cores]
     expected = np.ones(())
     for vector in vectors:
         expected = np.multiply.outer(expected, vector.ravel())
@@ -102,7 +104,7 @@ def test_features_are_linear_in_slice_and_weights(cores, data):
     """f_n = c_n . vec G[i] = a_n . lambda: equations (3) and (7), at every mode."""
     mode = data.draw(st.integers(0, len(cores) - 1))
     rng = np.random.default_rng(0)
-    weights = [rng.standard_normal(core.shape[2]) for core in cores]
+    weights = [rng.standard_normal(core.shape[1::2]) for core in cores]
     folded = ring.weighted(cores, weights)
     coords = all_coords(cores)
     f = ring.entries(folded, coords)
@@ -110,7 +112,7 @@ def test_features_are_linear_in_slice_and_weights(cores, data):
     slices = cores[mode].reshape(len(cores[mode]), -1)[coords[:, mode]]
     np.testing.assert_allclose(np.sum(c * slices, axis=1), f, rtol=1e-9, atol=1e-9)
     a = ring.weight_features(folded, cores[mode], mode, coords)
-    np.testing.assert_allclose(a @ weights[mode], f, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(a @ weights[mode].ravel(), f, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def _slow_chains(
 def _ring_problems(posterior: Posterior, n_observations: int) -> list[str]:
     """Sentences on rank and size."""
     problems = []
-    ranks = [tuple(map(int, draws.bonds)) for draws in posterior.chains]
+    ranks = [draws.rank for draws in posterior.chains]
     if len(set(ranks)) > 1:
         listed = ", ".join("x".join(map(str, rank)) for rank in ranks)
         problems.append(

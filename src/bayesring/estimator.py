@@ -34,7 +34,7 @@ from bayesring.convergence import (
     random_cells,
     to_datatree,
 )
-from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, Truncation
+from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, StrandGrowth, Truncation
 from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
@@ -42,7 +42,7 @@ from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
 from bayesring.posterior import Posterior
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
-from bayesring.types import FloatArray
+from bayesring.types import FloatArray, RingSize
 
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "gaussian": Gaussian,
@@ -135,7 +135,8 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
         data = data._replace(location=location, scale=scale)
         seed = _seed(self.random_state)
-        _check_memory(data.shape, policy.start(len(data.shape)), budget // chains)
+        size = policy.start(data.shape, len(data.values))
+        _check_memory(data.shape, size, budget // chains)
         described = self._describe(likelihood, prior, policy, seed)
 
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
@@ -288,7 +289,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.prior, RingPrior):
             prior = self.prior
         else:
-            prior = RingPrior(_named("prior", self.prior, PRIORS, CorePrior, "bayesring.priors"))
+            prior = RingPrior.of(_named("prior", self.prior, PRIORS, CorePrior, "bayesring.priors"))
         if UPDATES[self.update].diagonal_only and not prior.cores.diagonal:
             raise ValueError(
                 f"update={self.update!r} needs a prior whose entries are independent, but "
@@ -317,7 +318,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
     def _set_fitted(self) -> None:
         """Set the attributes that follow from the posterior."""
         self.shape_ = self.posterior_.shape
-        self.rank_ = tuple(int(number) for number in self.posterior_.chains[0].bonds)
+        self.rank_ = self.posterior_.chains[0].rank
         self.n_features_in_ = len(self.shape_)
         if self.posterior_.likelihood.estimator_type == "classifier":
             self.classes_ = np.array([0, 1])
@@ -388,7 +389,7 @@ def _policy(rank: Any) -> RankPolicy:
     if isinstance(rank, str):
         if rank != "auto":
             raise unknown_name("rank", rank, ["auto"], "a number, or one number per bond")
-        return Adaption()
+        return StrandGrowth()
     if hasattr(rank, "adapt"):
         return rank  # type: ignore[no-any-return]
     try:
@@ -399,14 +400,15 @@ def _policy(rank: Any) -> RankPolicy:
     return FixedRank(given)
 
 
-def _check_memory(shape: tuple[int, ...], rank: tuple[int, ...], budget: int) -> None:
+def _check_memory(shape: tuple[int, ...], size: RingSize, budget: int) -> None:
     """Refuse a ring of which not even one draw per chain fits into the memory given."""
-    draw_bytes = 8 * sum(size * rank[mode - 1] * rank[mode] for mode, size in enumerate(shape))
+    draw_bytes = 8 * size.parameters(shape)
     if draw_bytes > budget:
         raise ValueError(
-            f"One draw of a ring of shape {shape} and rank {rank} takes {draw_bytes / 2**30:.2f} "
-            f"GiB, but max_memory leaves {budget / 2**30:.2f} GiB per chain; give a larger "
-            "max_memory= or a smaller rank=, or code the modes so that fewer places are empty."
+            f"One draw of a ring of shape {shape} and rank {size.bonds} takes "
+            f"{draw_bytes / 2**30:.2f} GiB, but max_memory leaves {budget / 2**30:.2f} GiB per chain; "
+            "give a larger max_memory= or a smaller rank=, or code the modes so that fewer places "
+            "are empty."
         )
 
 
@@ -414,7 +416,7 @@ def _storable_classes() -> dict[str, Callable[..., Any]]:
     """Classes that a model file may name."""
     found = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
     found |= {name: getattr(priors, name) for name in priors.__all__}
-    return found | {cls.__name__: cls for cls in (Adaption, FixedRank, Truncation)}
+    return found | {cls.__name__: cls for cls in (Adaption, FixedRank, StrandGrowth, Truncation)}
 
 
 def _seed(random_state: Any) -> int:

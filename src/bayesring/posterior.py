@@ -61,7 +61,7 @@ class Posterior:
         return np.concatenate([draws.nuisance for draws in self.chains])
 
     def cores(self, draw: int) -> list[FloatArray]:
-        """Weighted cores A^(d) of one draw, (I_d, R_{d-1}, R_d) each, in standardised units."""
+        """Weighted cores A^(d) of one draw, (I_d, S, R_{d-1}, R_d) each, in standardised units."""
         for draws in self.chains:
             if draw < len(draws.flat):
                 return _unflatten(draws, draw, self.shape)
@@ -77,7 +77,14 @@ class Posterior:
         def fill(place: int) -> None:
             draws, s = rows[place]
             fitted[place] = entries_kernel.entries(
-                draws.flat[s], draws.starts, draws.bonds, 0, columns[0], columns[1:], 0
+                draws.flat[s],
+                draws.starts,
+                draws.bonds,
+                draws.strands,
+                0,
+                columns[0],
+                columns[1:],
+                0,
             )
 
         self._map(fill, range(len(rows)))
@@ -206,6 +213,7 @@ def _unflatten(draws: Draws, row: int, shape: tuple[int, ...]) -> list[FloatArra
     for mode, size in enumerate(shape):
         left, right = int(draws.bonds[mode - 1]), int(draws.bonds[mode])
         start = int(draws.starts[mode])
-        part = draws.flat[row, start : start + size * left * right]
-        cores.append(part.reshape(size, left, right))
+        core_shape = (size, draws.strands, left, right)
+        part = draws.flat[row, start : start + prod(core_shape)]
+        cores.append(part.reshape(core_shape))
     return cores

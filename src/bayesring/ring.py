@@ -1,7 +1,8 @@
 """Algebra of the weighted tensor ring in plain NumPy: shapes, entries, complements, gauge moves.
 
 Also the specification of the kernels: each kernel has a twin here that can be read at a glance.
-Cores are (I_d, R_{d-1}, R_d), with R_0 = R_D; see docs/notation.md.
+Cores are (I_d, S, R_{d-1}, R_d), with R_0 = R_D: a ring is a sum of S strands, each a ring of its
+own; see docs/notation.md.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class FlatRing(NamedTuple):
     flat: FloatArray
     starts: IntArray
     bonds: IntArray
+    strands: int
 
 
 def flatten(cores: Sequence[FloatArray], dtype: str = "float64") -> FlatRing:
@@ -28,13 +30,13 @@ def flatten(cores: Sequence[FloatArray], dtype: str = "float64") -> FlatRing:
     sizes = [core.size for core in cores]
     flat = np.concatenate([np.ravel(core) for core in cores], dtype=dtype)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    bonds = np.array([core.shape[2] for core in cores], dtype=np.int64)
-    return FlatRing(flat, starts, bonds)
+    bonds = np.array([core.shape[3] for core in cores], dtype=np.int64)
+    return FlatRing(flat, starts, bonds, cores[0].shape[1])
 
 
 def weighted(cores: Sequence[FloatArray], weights: Sequence[FloatArray]) -> list[FloatArray]:
     """A^(d)[i] = G^(d)[i] Lambda^(d): the weights folded into the cores, equation (1)."""
-    return [core * weight for core, weight in zip(cores, weights, strict=True)]
+    return [core * weight[:, None] for core, weight in zip(cores, weights, strict=True)]
 
 
 def ring_order(mode: int, order: int) -> list[int]:
@@ -43,15 +45,15 @@ def ring_order(mode: int, order: int) -> list[int]:
 
 
 def entries(cores: Sequence[FloatArray], coords: IntArray) -> FloatArray:
-    """f_n = tr(A^(1)[i_1] ... A^(D)[i_D]) at `coords` (n, D), for weighted cores."""
+    """f_n, the sum over strands of tr(A^(1)[i_1] ... A^(D)[i_D]), for weighted cores."""
     product = cores[0][coords[:, 0]]
     for mode in range(1, len(cores)):
         product = product @ cores[mode][coords[:, mode]]
-    return np.asarray(np.trace(product, axis1=1, axis2=2))
+    return np.asarray(np.einsum("njrr->n", product))
 
 
 def complements(cores: Sequence[FloatArray], mode: int, coords: IntArray) -> FloatArray:
-    """T_n (n, R_d, R_{d-1}), the product of the other weighted slices in ring order."""
+    """T_n (n, S, R_d, R_{d-1}), the product of the other weighted slices in ring order."""
     first, *rest = ring_order(mode, len(cores))
     product = cores[first][coords[:, first]]
     for other in rest:
@@ -63,37 +65,38 @@ def features(
     cores: Sequence[FloatArray], weights: FloatArray, mode: int, coords: IntArray
 ) -> FloatArray:
     """c_n = vec((Lambda^(d) T_n)') (n, K), so that f_n = c_n . vec G^(d)[i_d]: equation (3)."""
-    scaled = weights[:, None] * complements(cores, mode, coords)
-    return np.swapaxes(scaled, 1, 2).reshape(len(coords), scaled.shape[1] * scaled.shape[2])
+    scaled = weights[:, :, None] * complements(cores, mode, coords)
+    return np.swapaxes(scaled, 2, 3).reshape(len(coords), cores[mode][0].size)
 
 
 def weight_features(
     cores: Sequence[FloatArray], core: FloatArray, mode: int, coords: IntArray
 ) -> FloatArray:
-    """a_n = diag(T_n G^(d)[i_d]) (n, R_d), so that f_n = a_n . lambda^(d); `core` unweighted."""
+    """a_n = diag(T_n G^(d)[i_d]) (n, S R_d), so that f_n = a_n . lambda^(d); `core` unweighted."""
     others = complements(cores, mode, coords)
-    return np.asarray(np.einsum("nrs,nsr->nr", others, core[coords[:, mode]]))
+    products = np.einsum("njrs,njsr->njr", others, core[coords[:, mode]])
+    return np.asarray(products.reshape(len(coords), core.shape[1] * core.shape[3]))
 
 
 def dense(cores: Sequence[FloatArray]) -> FloatArray:
     """The whole tensor of weighted cores, by one matrix product.
 
-    The modes are cut into a left and a right group. With L (left cells, R_0 R_k) and
-    M (right cells, R_0 R_k), their chains of slices, the tensor in matrix form is L M'.
+    The modes are cut into a left and a right group. With L (left cells, S R_0 R_k) and
+    M (right cells, S R_0 R_k), their chains of slices, the tensor in matrix form is L M'.
     """
     shape = tuple(core.shape[0] for core in cores)
     cut = _balanced_cut(shape)
     left, right = _chain(cores[:cut]), _chain(cores[cut:])
-    inner = left.shape[1] * left.shape[2]
-    matrix = left.reshape(-1, inner) @ np.swapaxes(right, 1, 2).reshape(-1, inner).T
+    inner = left[0].size
+    matrix = left.reshape(-1, inner) @ np.swapaxes(right, 2, 3).reshape(-1, inner).T
     return np.asarray(matrix.reshape(shape))
 
 
 def _chain(cores: Sequence[FloatArray]) -> FloatArray:
-    """Product of neighbouring cores, all slices against all: (cells, R_first, R_last)."""
+    """Product of neighbouring cores, all slices against all: (cells, S, R_first, R_last)."""
     product = cores[0]
     for core in cores[1:]:
-        product = np.einsum("ars,bst->abrt", product, core, optimize=True)
+        product = np.einsum("ajrs,bjst->abjrt", product, core, optimize=True)
         product = product.reshape(-1, *product.shape[2:])
     return product
 
@@ -110,7 +113,10 @@ def turn(cores: Sequence[FloatArray], steps: int) -> list[FloatArray]:
 
 
 def change_gauge(cores: Sequence[FloatArray], bond: int, matrix: FloatArray) -> list[FloatArray]:
-    """Insert M M^-1 on a bond: G^(d)[i] M and M^-1 G^(d+1)[i]. No entry of the tensor moves."""
+    """Insert M M^-1 on a bond: G^(d)[i] M and M^-1 G^(d+1)[i]. No entry of the tensor moves.
+
+    One matrix (R_d, R_d) for all strands, or one per strand, (S, R_d, R_d).
+    """
     changed = list(cores)
     after = (bond + 1) % len(cores)
     changed[bond] = changed[bond] @ matrix

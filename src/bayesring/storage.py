@@ -84,9 +84,10 @@ def chains_to_arrays(chains: Sequence[Draws], traces: Sequence[Trace]) -> dict[s
     """Draws and traces of all chains as named arrays: "0/flat", "0/trace noise", ..."""
     arrays: dict[str, NDArray[Any]] = {}
     for chain, (draws, trace) in enumerate(zip(chains, traces, strict=True)):
-        named = {**draws._asdict(), "rank": trace.rank, "log_likelihood": trace.log_likelihood}
+        named: dict[str, Any] = draws._asdict()
+        named |= {"rank": trace.rank, "log_likelihood": trace.log_likelihood}
         named |= {f"trace {name}": numbers for name, numbers in trace.described.items()}
-        arrays |= {f"{chain}/{name}": array for name, array in named.items()}
+        arrays |= {f"{chain}/{name}": np.asarray(array) for name, array in named.items()}
     return arrays
 
 
@@ -102,8 +103,9 @@ def chains_from_arrays(
             for name, array in arrays.items()
             if name.startswith(prefix)
         }
-        draws = Draws(*(own[field] for field in Draws._fields))
-        sizes = np.array(shape) * np.roll(draws.bonds, 1) * draws.bonds
+        kept: dict[str, Any] = {field: own[field] for field in Draws._fields}
+        draws = Draws(**kept | {"strands": int(own["strands"])})
+        sizes = draws.strands * np.array(shape) * np.roll(draws.bonds, 1) * draws.bonds
         if draws.flat.shape != (len(draws.nuisance), sizes.sum()):
             raise ValueError(f"the draws of chain {chain} do not fit the shape {shape}.")
         described = {

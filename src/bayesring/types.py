@@ -5,6 +5,7 @@ Symbols and shapes are those of `docs/notation.md`.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +15,35 @@ FloatArray = NDArray[np.floating[Any]]
 IntArray = NDArray[np.integer[Any]]
 
 
+class RingSize(NamedTuple):
+    """How large a ring is: S strands, each of rank R_1, ..., R_D."""
+
+    strands: int
+    bonds: tuple[int, ...]
+
+    def core_shape(self, mode: int, n_slices: int) -> tuple[int, int, int, int]:
+        """(I_d, S, R_{d-1}, R_d)."""
+        return n_slices, self.strands, self.bonds[mode - 1], self.bonds[mode]
+
+    def spread(self, mode: int) -> float:
+        """Deviation of random entries of a core for which those of f have variance one."""
+        pair = self.bonds[mode - 1] * self.bonds[mode]
+        return float(pair**-0.25 * self.strands ** (-0.5 / len(self.bonds)))
+
+    def parameters(self, shape: tuple[int, ...]) -> int:
+        """Number of entries of all cores of a ring for a tensor of `shape`."""
+        return sum(prod(self.core_shape(mode, size)) for mode, size in enumerate(shape))
+
+
 class RingState(NamedTuple):
     """One point of the chain: all that the next scan needs, and nothing it does not."""
 
     cores: tuple[FloatArray, ...]
-    """G, D arrays (I_d, R_{d-1}, R_d)."""
+    """G, D arrays (I_d, S, R_{d-1}, R_d)."""
     weights: tuple[FloatArray, ...]
-    """lambda, D arrays (R_d,): the diagonals of Lambda^(d)."""
+    """lambda, D arrays (S, R_d): the diagonals of Lambda^(d)."""
     gains: tuple[FloatArray, ...]
-    """delta, D arrays (R_d,)."""
+    """delta, D arrays (S, R_d)."""
     hyper: tuple[Any, ...]
     """D tuples of arrays, owned by the core prior; empty for a fixed prior."""
     nuisance: FloatArray
@@ -30,8 +51,13 @@ class RingState(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """R_1, ..., R_D."""
+        """Rank of each bond, S R_1, ..., S R_D."""
         return tuple(weights.size for weights in self.weights)
+
+    @property
+    def size(self) -> RingSize:
+        """Number of strands and the rank of each."""
+        return RingSize(len(self.weights[0]), tuple(each.shape[1] for each in self.weights))
 
 
 class WorkingResponse(NamedTuple):
@@ -51,7 +77,7 @@ class SlicePrior(NamedTuple):
     """
 
     precision: FloatArray
-    """(K, K), K = R_{d-1} R_d."""
+    """(K, K), K = S R_{d-1} R_d."""
     diagonal: FloatArray
     """(1, K) or (I_d, K)."""
     linear: FloatArray

@@ -12,7 +12,7 @@ from tests.kernels.test_slices import CASES, problem
 
 def twin(cores, weights, mode, coords, weight, shift, diagonal, linear, noise, slices):
     """Equation (6'), entry by entry, with residuals computed afresh every time."""
-    features = ring.features(cores, weights, mode, coords)
+    features = ring.features(cores, weights.reshape(cores[mode].shape[1::2]), mode, coords)
     drawn = slices.copy()
     for i in range(len(drawn)):
         rows = coords[:, mode] == i
@@ -25,12 +25,12 @@ def twin(cores, weights, mode, coords, weight, shift, diagonal, linear, noise, s
     return drawn
 
 
-@pytest.mark.parametrize(("shape", "rank"), CASES)
+@pytest.mark.parametrize(("shape", "ring_size"), CASES)
 @pytest.mark.parametrize("n", [1, 40, 700])
-def test_entries_are_drawn_in_turn_from_their_conditionals(rng, shape, rank, n):
+def test_entries_are_drawn_in_turn_from_their_conditionals(rng, shape, ring_size, n):
     for mode in range(len(shape)):
         cores, weights, coords, bounds, others, weight, shift, prior = problem(
-            rng, shape, rank, mode, n
+            rng, shape, ring_size, mode, n
         )
         slices = cores[mode].reshape(shape[mode], -1)
         noise = rng.standard_normal(slices.shape)

@@ -7,51 +7,58 @@ import pytest
 
 from bayesring import ring
 from bayesring.kernels import slices as kernel
+from bayesring.types import RingSize
 from tests.models import random_coords
 
 CASES = [
-    ((3, 4), (2, 3)),
-    ((3, 1, 4), (2, 3, 1)),
-    ((2, 3, 2, 2), (3, 1, 2, 4)),
-    ((2, 2, 2, 2, 2), (2, 3, 2, 1, 2)),
-    ((2, 2, 2, 1, 2, 2), (1, 2, 1, 2, 2, 1)),
-    ((4, 3, 3), (5, 5, 5)),
+    ((3, 4), RingSize(1, (2, 3))),
+    ((3, 4), RingSize(3, (2, 1))),
+    ((3, 1, 4), RingSize(1, (2, 3, 1))),
+    ((3, 2, 4), RingSize(4, (2, 2, 2))),
+    ((3, 2, 4), RingSize(5, (1, 1, 1))),
+    ((2, 3, 2, 2), RingSize(1, (3, 1, 2, 4))),
+    ((2, 3, 2, 2), RingSize(2, (3, 1, 2, 4))),
+    ((2, 3, 2, 2), RingSize(3, (2, 2, 2, 2))),
+    ((2, 3, 2, 2), RingSize(9, (1, 1, 1, 1))),
+    ((2, 2, 2, 2, 2), RingSize(1, (2, 3, 2, 1, 2))),
+    ((2, 2, 2, 1, 2, 2), RingSize(1, (1, 2, 1, 2, 2, 1))),
+    ((4, 3, 3), RingSize(1, (5, 5, 5))),
 ]
 
 
-def problem(rng, shape, rank, mode, n):
+def problem(rng, shape, ring_size, mode, n):
     """Inputs of the kernel, observations sorted by the mode's index; the last slice is empty."""
     order = len(shape)
-    cores = [rng.standard_normal((shape[d], rank[d - 1], rank[d])) for d in range(order)]
-    weights = rng.standard_normal(rank[mode])
+    cores = [rng.standard_normal(ring_size.core_shape(d, shape[d])) for d in range(order)]
+    weights = rng.standard_normal(ring_size.strands * ring_size.bonds[mode])
     coords = random_coords(rng, shape, n)
     coords[:, mode] = np.minimum(coords[:, mode], max(shape[mode] - 2, 0))
     coords = coords[np.argsort(coords[:, mode], kind="stable")]
     bounds = np.concatenate([[0], np.cumsum(np.bincount(coords[:, mode], minlength=shape[mode]))])
     others = np.ascontiguousarray(coords[:, ring.ring_order(mode, order)].T, dtype=np.int32)
     weight, shift = rng.gamma(2.0, size=n), rng.standard_normal(n)
-    size = rank[mode - 1] * rank[mode]
+    size = cores[mode][0].size
     root = rng.standard_normal((size, size))
     prior = (root @ root.T + np.eye(size), rng.gamma(1.0, size=(1, size)), np.ones((1, size)))
     return cores, weights, coords, bounds, others, weight, shift, prior
 
 
 def expected_terms(cores, weights, mode, coords, weight, shift, prior, rows):
-    features = ring.features(cores, weights, mode, coords[rows])
+    features = ring.features(cores, weights.reshape(cores[mode].shape[1::2]), mode, coords[rows])
     precision = prior[0] + np.diag(prior[1][0])
     precision = precision + (features.T * weight[rows]) @ features
     return precision, prior[2][0] + features.T @ shift[rows]
 
 
-@pytest.mark.parametrize(("shape", "rank"), CASES)
+@pytest.mark.parametrize(("shape", "ring_size"), CASES)
 @pytest.mark.parametrize("n", [1, 40, 700])
-def test_draws_have_the_conditional_mean_and_covariance(rng, shape, rank, n):
+def test_draws_have_the_conditional_mean_and_covariance(rng, shape, ring_size, n):
     """Zero noise gives the mean; unit vectors give the columns of the root of the covariance."""
     for mode in range(len(shape)):
         cores, weights, coords, bounds, others, weight, shift, prior = problem(
-            rng, shape, rank, mode, n
+            rng, shape, ring_size, mode, n
         )
-        size = rank[mode - 1] * rank[mode]
+        size = cores[mode][0].size
 
         def draw(noise, mode=mode, cores=cores):
             return kernel.draw_slices(
@@ -78,14 +85,14 @@ def test_draws_have_the_conditional_mean_and_covariance(rng, shape, rank, n):
             np.testing.assert_allclose(roots[i] @ roots[i].T, covariance, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize(("shape", "rank"), CASES)
-def test_weight_statistics_follow_from_slice_statistics(rng, shape, rank):
+@pytest.mark.parametrize(("shape", "ring_size"), CASES)
+def test_weight_statistics_follow_from_slice_statistics(rng, shape, ring_size):
     """No second pass over the data: sums of w a a' and s a equal those of the definition."""
     for mode in range(len(shape)):
         cores, weights, coords, bounds, others, weight, shift, prior = problem(
-            rng, shape, rank, mode, 60
+            rng, shape, ring_size, mode, 60
         )
-        noise = rng.standard_normal((shape[mode], rank[mode - 1] * rank[mode]))
+        noise = rng.standard_normal((shape[mode], cores[mode][0].size))
         slices, precision, linear = kernel.draw_slices(
             *ring.flatten(cores), mode, others, bounds, weight, shift, weights, *prior, noise
         )
@@ -97,9 +104,9 @@ def test_weight_statistics_follow_from_slice_statistics(rng, shape, rank):
 
 def test_parts_of_a_slice_add_up_to_the_whole(rng):
     cores, weights, _, bounds, others, weight, shift, prior = problem(
-        rng, (1, 4, 3), (2, 3, 2), 0, 500
+        rng, (1, 4, 3), RingSize(2, (2, 3, 2)), 0, 500
     )
-    flat, noise = ring.flatten(cores), rng.standard_normal((1, 4))
+    flat, noise = ring.flatten(cores), rng.standard_normal((1, 8))
     whole = kernel.draw_slices(*flat, 0, others, bounds, weight, shift, weights, *prior, noise)
     statistics = [
         kernel.slice_statistics(
@@ -107,8 +114,8 @@ def test_parts_of_a_slice_add_up_to_the_whole(rng):
         )
         for part in ((0, 130), (130, 131), (131, 500))
     ]
-    precision, linear = np.zeros((2, 2)), np.zeros(2)
-    drawn = kernel.draw_slice(sum(statistics), weights, *prior, noise[0], precision, linear)
+    precision, linear = np.zeros((4, 4)), np.zeros(4)
+    drawn = kernel.draw_slice(sum(statistics), 2, weights, *prior, noise[0], precision, linear)
     np.testing.assert_allclose(drawn, whole[0][0], rtol=1e-10)
     np.testing.assert_allclose(precision, whole[1], rtol=1e-10)
     np.testing.assert_allclose(linear, whole[2], rtol=1e-10)
@@ -125,13 +132,13 @@ def test_a_linear_term_that_is_not_finite_is_reported():
     assert not kernel.draw_gaussian(np.eye(3), linear, np.zeros(3), np.empty(3))
 
 
-@pytest.mark.parametrize(("shape", "rank"), CASES)
-def test_products_in_float32_give_the_draws_of_float64_to_its_precision(rng, shape, rank):
+@pytest.mark.parametrize(("shape", "ring_size"), CASES)
+def test_products_in_float32_give_the_draws_of_float64_to_its_precision(rng, shape, ring_size):
     for mode in range(len(shape)):
         cores, weights, _, bounds, others, weight, shift, prior = problem(
-            rng, shape, rank, mode, 300
+            rng, shape, ring_size, mode, 300
         )
-        noise = rng.standard_normal((shape[mode], rank[mode - 1] * rank[mode]))
+        noise = rng.standard_normal((shape[mode], cores[mode][0].size))
         double, single = (
             kernel.draw_slices(
                 *ring.flatten(cores, dtype),

@@ -78,8 +78,8 @@ def transposed_complement(monkeypatch):
 
     def draw_core(task, blocks, update, map_blocks=map):
         core, statistics = right(task, blocks, update, map_blocks)
-        if core.shape[1] == core.shape[2]:
-            core = np.ascontiguousarray(np.swapaxes(core, 1, 2))
+        if core.shape[2] == core.shape[3]:
+            core = np.ascontiguousarray(np.swapaxes(core, 2, 3))
         return core, statistics
 
     monkeypatch.setattr(gibbs, "draw_core", draw_core)
@@ -92,7 +92,7 @@ def factor_dropped_in_the_wrong_core(monkeypatch):
     def drop_factors(rng, state, bond, keep, prior):
         after = (bond + 1) % len(state.cores)
         cores = list(state.cores)
-        cores[after] = np.roll(cores[after], 1, axis=1)
+        cores[after] = np.roll(cores[after], 1, axis=2)
         return right(rng, state._replace(cores=tuple(cores)), bond, keep, prior)
 
     monkeypatch.setattr(rank, "drop_factors", drop_factors)

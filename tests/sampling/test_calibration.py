@@ -7,19 +7,28 @@ from threadpoolctl import threadpool_limits
 
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.priors import Fixed, GammaProcess, NormalGamma, RingPrior
+from bayesring.priors import (
+    Fixed,
+    GammaProcess,
+    NormalGamma,
+    NormalWishart,
+    RingPrior,
+    UnitWeights,
+)
+from bayesring.types import RingSize
 from tests.models import SAMPLERS, name_of
 from tests.sampling import bugs
-from tests.sampling.ladder import calibration
+from tests.sampling.ladder import SIZE, calibration
 
 LIMIT = 1e-4
 GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
+PROCESS = GammaProcess(3.0)
 
 
-def run(likelihood, core_prior, update, seed, n_simulations=200):
+def run(likelihood, core_prior, update, seed, n_simulations=200, size=SIZE, weights=PROCESS):
     with threadpool_limits(1):
-        prior = RingPrior(core_prior, GammaProcess(3.0))
-        return calibration(likelihood, prior, UPDATES[update], seed, n_simulations)
+        prior = RingPrior(core_prior, weights)
+        return calibration(likelihood, prior, UPDATES[update], seed, n_simulations, size=size)
 
 
 def test_one_sampler(seed):
@@ -31,6 +40,15 @@ def test_one_sampler(seed):
 @pytest.mark.parametrize(("likelihood", "core_prior", "update"), SAMPLERS, ids=name_of)
 def test_every_sampler(likelihood, core_prior, update, seed):
     p_values = run(likelihood, core_prior, update, seed)
+    assert min(p_values.values()) > LIMIT, f"seed {seed}: {p_values}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", [GAUSSIAN, Bernoulli()], ids=name_of)
+def test_default_prior(likelihood, seed):
+    """Several strands and unit weights, as the estimator grows them."""
+    prior, size = NormalWishart(extra_degrees=3.0), RingSize(2, (2, 1, 2))
+    p_values = run(likelihood, prior, "slice", seed, size=size, weights=UnitWeights())
     assert min(p_values.values()) > LIMIT, f"seed {seed}: {p_values}"
 
 

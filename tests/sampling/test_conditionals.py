@@ -23,7 +23,12 @@ from bayesring.priors.normal_wishart import log_normal_wishart
 from bayesring.types import WorkingResponse
 from tests.models import CORE_PRIORS, LIKELIHOODS, draw_model, name_of
 
-SHAPES = [((4, 3), (3, 2)), ((3, 4, 2), (2, 3, 1)), ((2, 3, 2, 2), (2, 1, 3, 2))]
+SHAPES = [
+    ((4, 3), (3, 2), 1),
+    ((3, 4, 2), (2, 3, 1), 1),
+    ((3, 4, 2), (2, 1, 2), 3),
+    ((2, 3, 2, 2), (2, 1, 3, 2), 1),
+]
 
 
 def replaced(values, place, value):
@@ -73,12 +78,12 @@ def given_noise(noise):
     return streams
 
 
-@pytest.mark.parametrize(("shape", "rank"), SHAPES)
+@pytest.mark.parametrize(("shape", "rank", "strands"), SHAPES)
 @pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
 @pytest.mark.parametrize("block_size", [3, 10_000])
-def test_slices_and_weights(rng, core_prior, shape, rank, block_size):
+def test_slices_and_weights(rng, core_prior, shape, rank, strands, block_size):
     """Means by zero noise and covariance roots by unit noise, through the code a scan runs."""
-    state, data, prior = draw_model(rng, Gaussian(), core_prior, shape, rank)
+    state, data, prior = draw_model(rng, Gaussian(), core_prior, shape, rank, strands=strands)
     weight, shift = rng.gamma(2.0, size=len(data.values)), rng.standard_normal(len(data.values))
 
     class Working(Gaussian):
@@ -97,7 +102,7 @@ def test_slices_and_weights(rng, core_prior, shape, rank, block_size):
             task = CoreTask(
                 mode,
                 folded,
-                state.weights[mode],
+                state.weights[mode].ravel(),
                 core,
                 prior.cores.slice_prior(core.shape, state.hyper[mode]),
                 problem.likelihood,
@@ -129,8 +134,9 @@ def test_slices_and_weights(rng, core_prior, shape, rank, block_size):
         np.testing.assert_allclose(by_conditional, by_joint[0] - by_joint[1], rtol=1e-9)
 
         drawn = state._replace(cores=replaced(state.cores, mode, mean))
-        a, b = rng.standard_normal((2, rank[mode]))
-        precision = statistics.precision + np.diag(np.cumprod(state.gains[mode]))
+        a, b = rng.standard_normal((2, *state.weights[mode].shape))
+        phi = prior.weights.precisions(state.gains[mode])
+        precision = statistics.precision + np.diag(phi.ravel())
         by_joint = [
             working_log_joint(
                 drawn._replace(weights=replaced(state.weights, mode, each)),
@@ -142,7 +148,7 @@ def test_slices_and_weights(rng, core_prior, shape, rank, block_size):
             for each in (a, b)
         ]
         np.testing.assert_allclose(
-            log_normal_ratio(a, b, precision, statistics.linear),
+            log_normal_ratio(a.ravel(), b.ravel(), precision, statistics.linear),
             by_joint[0] - by_joint[1],
             rtol=1e-9,
             atol=1e-9,
@@ -205,7 +211,7 @@ LOG_CONDITIONAL = {
 @pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
 def test_hyperparameters(rng, core_prior):
     """A prior without an entry in the table above fails here: a new prior needs its own line."""
-    core = rng.standard_normal((7, 2, 3))
+    core = rng.standard_normal((7, 2, 2, 3))
     a, b = (core_prior.draw_hyper(rng, core.shape) for _ in range(2))
     log_conditional = LOG_CONDITIONAL[type(core_prior)]
     np.testing.assert_allclose(

@@ -13,25 +13,35 @@ from threadpoolctl import threadpool_limits
 
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.priors import GammaProcess, NormalGamma, NormalWishart, RingPrior
+from bayesring.priors import GammaProcess, NormalGamma, NormalWishart, RingPrior, UnitWeights
+from bayesring.types import RingSize
 from tests.models import LIKELIHOODS, SAMPLERS, name_of
 from tests.sampling import bugs
-from tests.sampling.ladder import RANK, geweke
+from tests.sampling.ladder import SIZE, geweke
 
 LIMIT = 4.5
 DEFAULT = NormalWishart(extra_degrees=3.0)
 WIDE = NormalWishart(scale=4.0, extra_degrees=3.0)  # omega hardly depends on a small f
 GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
+PROCESS = GammaProcess(3.0)
+STRANDS, SQUARE = RingSize(2, (2, 1, 2)), RingSize(1, (2, 2, 2))
 
 
-def run(likelihood, core_prior, update, seed, n, rank=RANK):
+def run(likelihood, core_prior, update, seed, n, size=SIZE, weights=PROCESS):
     with threadpool_limits(1):
-        prior = RingPrior(core_prior, GammaProcess(3.0))
-        return geweke(likelihood, prior, UPDATES[update], seed, n, rank)
+        prior = RingPrior(core_prior, weights)
+        return geweke(likelihood, prior, UPDATES[update], seed, n, size)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_default_prior(likelihood, seed):
+    """Several strands and unit weights, as the estimator grows them."""
+    result = run(likelihood, DEFAULT, "slice", seed, 8_000, STRANDS, UnitWeights())
+    assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_one_strand_with_weights(likelihood, seed):
     result = run(likelihood, DEFAULT, "slice", seed, 8_000)
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
 
@@ -44,23 +54,31 @@ def test_entry_wise_updates(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize(("likelihood", "core_prior", "update"), SAMPLERS, ids=name_of)
 def test_every_sampler(likelihood, core_prior, update, seed):
-    result = run(likelihood, core_prior, update, seed, 24_000)
+    for size in (SIZE, STRANDS):
+        result = run(likelihood, core_prior, update, seed, 24_000, size)
+        assert abs(result.z).max() <= LIMIT, f"seed {seed}, {size}: {result.worst()}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_default_prior_at_length(likelihood, seed):
+    result = run(likelihood, DEFAULT, "slice", seed, 24_000, STRANDS, UnitWeights())
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
 
 
 @pytest.mark.parametrize(
-    ("bug", "likelihood", "core_prior", "update", "rank"),
+    ("bug", "likelihood", "core_prior", "update", "size"),
     [
-        (bugs.gain_product_ends_early, GAUSSIAN, DEFAULT, "slice", RANK),
-        (bugs.omega_from_the_wrong_f, Bernoulli(), WIDE, "slice", RANK),
-        (bugs.noise_rate_without_its_prior, GAUSSIAN, DEFAULT, "slice", RANK),
-        (bugs.empty_slices_round_zero, GAUSSIAN, DEFAULT, "slice", RANK),
-        (bugs.transposed_complement, GAUSSIAN, DEFAULT, "slice", (2, 2, 2)),
-        (bugs.transposed_complement, GAUSSIAN, NormalGamma(), "entry", (2, 2, 2)),
+        (bugs.gain_product_ends_early, GAUSSIAN, DEFAULT, "slice", SIZE),
+        (bugs.omega_from_the_wrong_f, Bernoulli(), WIDE, "slice", SIZE),
+        (bugs.noise_rate_without_its_prior, GAUSSIAN, DEFAULT, "slice", SIZE),
+        (bugs.empty_slices_round_zero, GAUSSIAN, DEFAULT, "slice", SIZE),
+        (bugs.transposed_complement, GAUSSIAN, DEFAULT, "slice", SQUARE),
+        (bugs.transposed_complement, GAUSSIAN, NormalGamma(), "entry", SQUARE),
     ],
     ids=name_of,
 )
-def test_the_ladder_catches(monkeypatch, bug, likelihood, core_prior, update, rank, seed):
+def test_the_ladder_catches(monkeypatch, bug, likelihood, core_prior, update, size, seed):
     bug(monkeypatch)
-    result = run(likelihood, core_prior, update, seed, 8_000, rank)
+    result = run(likelihood, core_prior, update, seed, 8_000, size)
     assert abs(result.z).max() > LIMIT, f"seed {seed}: went unseen, {result.worst()}"

@@ -11,13 +11,14 @@ from threadpoolctl import threadpool_info
 from bayesring import TensorRing
 from bayesring.infer import gibbs
 from bayesring.infer.base import make_problem
-from bayesring.infer.rank import Adaption, FixedRank
+from bayesring.infer.rank import Adaption, FixedRank, StrandGrowth
 from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import ChainThreads
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Gaussian
 from bayesring.observations import Block, Observations, mode_views
 from bayesring.priors import RingPrior
+from bayesring.types import RingSize
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coords
 
 SHAPE = (3, 40, 30)
@@ -37,18 +38,18 @@ def assert_same(one, two):
         np.testing.assert_array_equal(trace.log_likelihood, other_trace.log_likelihood)
 
 
-@pytest.mark.parametrize("rank", [3, 12])
+@pytest.mark.parametrize("rank", [FixedRank(3), FixedRank(12), FixedRank(2, strands=5)], ids=str)
 @pytest.mark.parametrize(("likelihood", "core_prior", "update"), SAMPLERS, ids=name_of)
 def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, update, rank):
     """Many small blocks, some of them parts of one large slice."""
-    data, prior = make_data(rng, likelihood), RingPrior(core_prior)
+    data, prior = make_data(rng, likelihood), RingPrior.of(core_prior)
     assert any(block.is_part for block in mode_views(data, 64)[0])
     results = [
         run_chains(
             data,
             likelihood,
             prior,
-            FixedRank(rank),
+            rank,
             Schedule(2, 2, 2**30),
             seed=5,
             n_chains=1,
@@ -62,10 +63,13 @@ def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, update, r
     assert_same(results[0], results[2])
 
 
+@pytest.mark.parametrize(
+    "policy", [Adaption(every=2, kappa1=-1e-9), StrandGrowth(every=6)], ids=name_of
+)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
-def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood):
+def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood, policy):
     """With held-out calibration of the noise too, where the likelihood has it."""
-    data, prior = make_data(rng, likelihood), RingPrior(CORE_PRIORS[-1])
+    data, prior = make_data(rng, likelihood), RingPrior.of(CORE_PRIORS[-1])
     if isinstance(likelihood, Gaussian):
         likelihood = Gaussian()
     results = [
@@ -73,7 +77,7 @@ def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood):
             data,
             likelihood,
             prior,
-            Adaption(every=2, kappa1=-1e-9),
+            policy,
             Schedule(90, 3, 2**30),
             seed=5,
             n_chains=3,
@@ -94,14 +98,14 @@ def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood):
 def test_same_bits_whoever_maps_the_blocks(rng, likelihood):
     """One worker taking every block in reverse order still gives the blocks' own results."""
     problem = make_problem(
-        make_data(rng, likelihood), likelihood, RingPrior(CORE_PRIORS[-1]), block_size=64
+        make_data(rng, likelihood), likelihood, RingPrior.of(CORE_PRIORS[-1]), block_size=64
     )
 
     def backwards(function, blocks):
         return [function(block) for block in tuple(blocks)[::-1]][::-1]
 
     streams = gibbs.Streams.of_chain(1, 0)
-    state = gibbs.init(streams, problem, (3, 3, 3))
+    state = gibbs.init(streams, problem, RingSize(2, (3, 3, 3)))
     forwards_state, _ = gibbs.step(streams, 1, state, problem)
     backwards_state, _ = gibbs.step(streams, 1, state, problem, backwards)
     for one, two in zip(forwards_state.cores, backwards_state.cores, strict=True):
@@ -111,13 +115,15 @@ def test_same_bits_whoever_maps_the_blocks(rng, likelihood):
 def test_statistics_of_many_blocks_add_up_to_those_of_one(rng):
     likelihood = LIKELIHOODS[-1]
     data = make_data(rng, likelihood)
-    prior = RingPrior(CORE_PRIORS[0])
+    prior = RingPrior.of(CORE_PRIORS[0])
     one, many = (make_problem(data, likelihood, prior, block_size=size) for size in (10_000, 50))
     assert len(one.views[0]) == 1
     assert len(many.views[0]) > 3
     statistics = [
         gibbs.likelihood_statistics(
-            gibbs.ring.flatten(gibbs.init(gibbs.Streams.of_chain(1, 0), one, (2, 2, 2)).cores),
+            gibbs.ring.flatten(
+                gibbs.init(gibbs.Streams.of_chain(1, 0), one, RingSize(2, (2, 2, 2))).cores
+            ),
             problem,
         )
         for problem in (one, many)

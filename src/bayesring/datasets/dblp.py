@@ -1,7 +1,8 @@
 """DBLP: who published where on what, 10000 authors x 200 venues x 10000 keywords, binary.
 
 The ones as published with Du et al., "Probabilistic streaming tensor decomposition" (repository
-yishuaidu/POST). The zeros that published figures were scored on are not public: folds here draw their own.
+yishuaidu/POST). The zeros that published figures were scored on are not public: folds here draw
+their own.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def run_demo(seed: int = 0, **settings: Any) -> tuple[DemoResult, DemoPictures, 
         psnr=metrics.psnr(scene, completed),
         ssim=metrics.ssim(scene, completed),
         coverage=metrics.coverage(scene[tuple(cells.T)], lower, upper),
-        rank=[draws.bonds.tolist() for draws in ring.posterior_.chains],
+        rank=[list(draws.rank) for draws in ring.posterior_.chains],
         seconds=time.perf_counter() - begin,
     )
     return result, DemoPictures(observed, completed, scene, deviation), ring

@@ -26,6 +26,11 @@ class Problem(NamedTuple):
     dtype: str = "float64"
     """Of the products round the ring; everything else is float64."""
 
+    @property
+    def n_observations(self) -> int:
+        """Number of observations."""
+        return sum(block.values.size for block in self.views[0])
+
 
 class StepInfo(NamedTuple):
     """What a person, or rank adaption, may want to know about a scan."""
@@ -34,7 +39,7 @@ class StepInfo(NamedTuple):
     """The likelihood's statistics, summed over all observations."""
     log_likelihood: float
     contributions: tuple[FloatArray, ...]
-    """D arrays (R_d,): size of each factor's part of f, see `gibbs.contributions`."""
+    """D arrays (S, R_d): size of each factor's part of f, see `gibbs.contributions`."""
 
 
 class BrokenChain(FloatingPointError):

@@ -21,28 +21,28 @@ from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods.base import Likelihood
 from bayesring.observations import Block
 from bayesring.ring import FlatRing
-from bayesring.types import FloatArray, RingState
+from bayesring.types import FloatArray, RingSize, RingState
 
 
 class WeightStatistics(NamedTuple):
     """Sums over observations for the weights of a bond, equation (7)."""
 
     precision: FloatArray
-    """sum w a a', (R_d, R_d)."""
+    """sum w a a', (S R_d, S R_d)."""
     linear: FloatArray
-    """sum s a, (R_d,)."""
+    """sum s a, (S R_d,)."""
 
 
-def init(streams: Streams, problem: Problem, rank: tuple[int, ...]) -> RingState:
+def init(streams: Streams, problem: Problem, size: RingSize) -> RingState:
     """Random state to start a chain from: unit weights and gains, entries of f of size one."""
     shape, prior = problem.shape, problem.prior
     cores, hyper = [], []
-    for mode, size in enumerate(shape):
+    for mode, n_slices in enumerate(shape):
         rng = streams.rng(0, Purpose.START, mode)
-        rows, columns = rank[mode - 1], rank[mode]
-        cores.append(rng.standard_normal((size, rows, columns)) / (rows * columns) ** 0.25)
+        core = rng.standard_normal(size.core_shape(mode, n_slices))
+        cores.append(core * size.spread(mode))
         hyper.append(prior.cores.update_hyper(rng, cores[-1]))
-    ones = tuple(np.ones(r) for r in rank)
+    ones = tuple(np.ones((size.strands, r)) for r in size.bonds)
     return RingState(tuple(cores), ones, ones, tuple(hyper), problem.likelihood.initial_nuisance())
 
 
@@ -58,7 +58,7 @@ def step(
         task = CoreTask(
             mode,
             ring.flatten(ring.weighted(cores, weights), problem.dtype),
-            weights[mode],
+            weights[mode].ravel(),
             cores[mode],
             prior.cores.slice_prior(cores[mode].shape, hyper[mode]),
             likelihood,
@@ -67,9 +67,10 @@ def step(
             scan,
         )
         cores[mode], statistics = draw_core(task, blocks, problem.update, map_blocks)
-        weights[mode] = draw_weights(
-            streams, scan, mode, statistics, prior.weights.precisions(gains[mode])
-        )
+        if prior.weights.learned:
+            weights[mode] = draw_weights(
+                streams, scan, mode, statistics, prior.weights.precisions(gains[mode])
+            )
         gains[mode] = prior.weights.update_gains(
             streams.rng(scan, Purpose.GAINS, mode), weights[mode], gains[mode]
         )
@@ -88,8 +89,8 @@ def draw_core(
 ) -> tuple[FloatArray, WeightStatistics]:
     """Draw all slices of a core, equation (6), and the statistics of its bond's weights."""
     shape = task.core.shape
-    rank = shape[2]
-    core = np.empty((shape[0], shape[1] * rank))
+    rank = task.weights.size
+    core = np.empty((shape[0], task.core[0].size))
     totals = WeightStatistics(np.zeros((rank, rank)), np.zeros(rank))
     parts: list[FloatArray] = []
     results = map_blocks(partial(update.draw, task), blocks)
@@ -119,6 +120,7 @@ def draw_whole_slice(
     rng = task.streams.rng(task.scan, Purpose.SLICES, task.mode, last.number)
     drawn: FloatArray = slices_kernel.draw_slice(
         sum(parts[1:], parts[0]),
+        task.flat.bonds[task.mode],
         task.weights,
         prior.precision,
         prior.diagonal[own],
@@ -134,24 +136,24 @@ def draw_weights(
     streams: Streams, scan: int, mode: int, statistics: WeightStatistics, precisions: FloatArray
 ) -> FloatArray:
     """lambda^(d) jointly from N(P^-1 h, P^-1), P = diag(phi) + sum w a a', h = sum s a (7)."""
-    rank = precisions.size
-    noise = streams.rng(scan, Purpose.WEIGHTS, mode).standard_normal(rank)
-    drawn = np.empty(rank)
-    precision = statistics.precision + np.diag(precisions)
+    noise = streams.rng(scan, Purpose.WEIGHTS, mode).standard_normal(precisions.size)
+    drawn = np.empty(precisions.size)
+    precision = statistics.precision + np.diag(precisions.ravel())
     if not slices_kernel.draw_gaussian(precision, statistics.linear, noise, drawn):
         raise BrokenChain(f"the weights of bond {mode} could not be drawn")
-    return drawn
+    return drawn.reshape(precisions.shape)
 
 
 def contributions(weights: FloatArray, statistics: WeightStatistics) -> FloatArray:
-    """Share of each factor in f: the root of sum w (lambda_r a_r)^2 over observations, (R_d,).
+    """Share of each factor in f: the root of sum w (lambda_r a_r)^2 over observations, (S, R_d).
 
     f_n is the sum of lambda_r a_n[r], so this measures what a factor adds to the fitted values
     themselves. Unlike lambda_r alone it does not change when scale moves into the cores.
     """
-    sizes = np.abs(weights) * np.sqrt(np.maximum(np.diag(statistics.precision), 0.0))
+    squares = np.maximum(np.diag(statistics.precision), 0.0).reshape(weights.shape)
+    sizes = np.abs(weights) * np.sqrt(squares)
     total = sizes.sum()
-    return sizes / total if total > 0 else np.full(weights.size, 1.0 / weights.size)
+    return sizes / total if total > 0 else np.full(weights.shape, 1.0 / weights.size)
 
 
 def likelihood_statistics(

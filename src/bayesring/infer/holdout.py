@@ -50,7 +50,7 @@ def _some(data: Observations, chosen: NDArray[np.bool]) -> Observations:
 
 
 class RunningMoments(NamedTuple):
-    """Mean and mean square of the entries at held-out cells over the last scans."""
+    """Mean and mean square of E[y | f] at held-out cells over the last scans."""
 
     n_scans: int
     mean: FloatArray
@@ -61,13 +61,13 @@ class RunningMoments(NamedTuple):
         """Return moments before the first scan."""
         return cls(0, np.zeros(n), np.zeros(n))
 
-    def add(self, fitted: FloatArray) -> RunningMoments:
-        """Moments with one more scan; old scans fade."""
-        share = max(1.0 / (self.n_scans + 1), 1.0 / MEMORY)
+    def add(self, expected: FloatArray, memory: int = MEMORY) -> RunningMoments:
+        """Moments with one more scan; scans older than `memory` fade."""
+        share = max(1.0 / (self.n_scans + 1), 1.0 / memory)
         return RunningMoments(
             self.n_scans + 1,
-            (1 - share) * self.mean + share * fitted,
-            (1 - share) * self.square + share * fitted**2,
+            (1 - share) * self.mean + share * expected,
+            (1 - share) * self.square + share * expected**2,
         )
 
     @property

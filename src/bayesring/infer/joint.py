@@ -11,23 +11,23 @@ from bayesring import ring
 from bayesring.likelihoods.base import Likelihood
 from bayesring.observations import Observations
 from bayesring.priors.base import RingPrior
-from bayesring.types import IntArray, RingState
+from bayesring.types import IntArray, RingSize, RingState
 
 
 def draw_prior(
     rng: Generator,
     shape: tuple[int, ...],
-    rank: tuple[int, ...],
+    size: RingSize,
     likelihood: Likelihood,
     prior: RingPrior,
 ) -> RingState:
     """Draw a whole state from the prior."""
     cores, hyper = [], []
-    for mode, size in enumerate(shape):
-        core_shape = (size, rank[mode - 1], rank[mode])
+    for mode, n_slices in enumerate(shape):
+        core_shape = size.core_shape(mode, n_slices)
         hyper.append(prior.cores.draw_hyper(rng, core_shape))
         cores.append(prior.cores.draw_core(rng, core_shape, hyper[-1]))
-    gains = tuple(prior.weights.draw_gains(rng, r) for r in rank)
+    gains = tuple(prior.weights.draw_gains(rng, (size.strands, r)) for r in size.bonds)
     weights = tuple(prior.weights.draw_weights(rng, each) for each in gains)
     return RingState(tuple(cores), weights, gains, tuple(hyper), likelihood.draw_nuisance(rng))
 

@@ -6,6 +6,7 @@ Changing the rank changes the target of the chain, so it ends before the first k
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Protocol
@@ -16,21 +17,35 @@ from numpy.typing import NDArray
 
 from bayesring.infer.base import Problem, StepInfo
 from bayesring.infer.streams import Purpose, Streams
-from bayesring.priors.base import RingPrior
+from bayesring.priors.base import CoreShape, RingPrior
 from bayesring.ring import expand_rank
-from bayesring.types import FloatArray, RingState
+from bayesring.types import FloatArray, RingSize, RingState
 
 
 class RankPolicy(Protocol):
     """How the rank starts and changes in warm-up."""
 
-    def start(self, order: int) -> tuple[int, ...]:
-        """Rank of the first state."""
+    @property
+    def judges(self) -> bool:
+        """Whether `adapt` wants to see losses of held-out observations."""
+
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """Size of the first state."""
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
-        """State with factors dropped or added after `scan`."""
+        """State with factors dropped or added after `scan`.
+
+        `losses` are those of held-out observations after every scan so far; empty if none are held
+        out.
+        """
 
 
 @dataclass(frozen=True)
@@ -40,16 +55,26 @@ class FixedRank:
     Parameters
     ----------
     rank : one number for all bonds, or one per bond
+    strands : number of strands, each of that rank
     """
 
     rank: int | tuple[int, ...]
+    strands: int = 1
 
-    def start(self, order: int) -> tuple[int, ...]:
-        """Rank as given."""
-        return expand_rank(self.rank, order)
+    judges = False
+
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """Size as given."""
+        return RingSize(self.strands, expand_rank(self.rank, len(shape)))
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
         """Leave the state alone."""
         return state
@@ -70,12 +95,20 @@ class Truncation:
     threshold: float = 0.01
     every: int = 10
 
-    def start(self, order: int) -> tuple[int, ...]:
-        """Rank as given."""
-        return expand_rank(self.initial, order)
+    judges = False
+
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """One strand of the rank given."""
+        return RingSize(1, expand_rank(self.initial, len(shape)))
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
         """Drop what contributes too little."""
         if scan % self.every:
@@ -110,16 +143,24 @@ class Adaption:
     every: int = 10
     maximum: int = 10
 
+    judges = False
+
     def __post_init__(self) -> None:
         if self.kappa1 >= 0:
             raise ValueError(f"kappa1 of Adaption must be negative, got {self.kappa1!r}.")
 
-    def start(self, order: int) -> tuple[int, ...]:
-        """Rank as given."""
-        return expand_rank(self.initial, order)
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """One strand of the rank given."""
+        return RingSize(1, expand_rank(self.initial, len(shape)))
 
     def adapt(
-        self, streams: Streams, scan: int, state: RingState, info: StepInfo, problem: Problem
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
     ) -> RingState:
         """Drop what contributes too little, or add a factor."""
         if scan % self.every:
@@ -133,6 +174,108 @@ class Adaption:
         return state
 
 
+@dataclass(frozen=True)
+class StrandGrowth:
+    """A ring of many thin strands, doubled as long as held-out predictions get better.
+
+    Every `every` scans the held-out loss is compared with that of the look before. If it fell by
+    the share `gain`, the number of strands doubles, up to the limit; if not, growth is over,
+    and if it rose by as much, the strands that came last are dropped again. Without
+    held-out observations the ring grows to its limit.
+
+    Parameters
+    ----------
+    width : rank of every strand
+    initial : strands to start from
+    every : scans between two looks
+    gain : share by which the loss must fall for growth to go on
+    density : parameters per observation that the ring may grow to
+    fewest, most : entries per slice that the ring may grow to in any case, and at most
+    """
+
+    width: int = 2
+    initial: int = 2
+    every: int = 25
+    gain: float = 0.01
+    density: float = 1.5
+    fewest: int = 16
+    most: int = 100
+
+    judges = True
+
+    def limit(self, shape: tuple[int, ...], n_observations: int) -> int:
+        """Number of strands that the ring may grow to."""
+        allowed = self.density * n_observations / sum(shape)
+        return max(1, int(min(max(allowed, self.fewest), self.most)) // self.width**2)
+
+    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+        """Few strands."""
+        strands = min(self.initial, self.limit(shape, n_observations))
+        return RingSize(strands, (self.width,) * len(shape))
+
+    def adapt(
+        self,
+        streams: Streams,
+        scan: int,
+        state: RingState,
+        info: StepInfo,
+        problem: Problem,
+        losses: Sequence[float] = (),
+    ) -> RingState:
+        """Double the strands, let them be, or drop the last ones."""
+        look, between = divmod(scan, self.every)
+        if between or state.size.strands != self._grown(look - 1, problem):
+            return state  # between two looks, or growth is over
+        rng = streams.rng(scan, Purpose.RANK)
+        if losses and look > 1:
+            change = losses[scan - 1] / losses[scan - 1 - self.every] - 1.0
+            if change > self.gain:
+                return keep_strands(rng, state, self._grown(look - 2, problem), problem.prior)
+            if change > -self.gain:
+                return state
+        more = self._grown(look, problem) - state.size.strands
+        return add_strands(rng, state, more, problem.prior) if more else state
+
+    def _grown(self, look: int, problem: Problem) -> int:
+        """Strands after a look if growth never stopped."""
+        return min(self.initial << look, self.limit(problem.shape, problem.n_observations))
+
+
+START_SHARE = 0.3
+"""Deviation of f that new strands start with, in units of the values' own."""
+
+
+def add_strands(rng: Generator, state: RingState, number: int, prior: RingPrior) -> RingState:
+    """Append strands with small random entries and unit weights."""
+    own = RingSize(number, state.size.bonds)
+    cores, hyper = [], []
+    for mode, core in enumerate(state.cores):
+        spread = own.spread(mode) * START_SHARE ** (1 / len(state.cores))
+        new = spread * rng.standard_normal(own.core_shape(mode, len(core)))
+        cores.append(np.concatenate([core, new], axis=1))
+        hyper.append(prior.cores.update_hyper(rng, cores[-1]))
+    ones = [np.ones((number, r)) for r in own.bonds]
+    return RingState(
+        tuple(cores),
+        tuple(np.concatenate(pair) for pair in zip(state.weights, ones, strict=True)),
+        tuple(np.concatenate(pair) for pair in zip(state.gains, ones, strict=True)),
+        tuple(hyper),
+        state.nuisance,
+    )
+
+
+def keep_strands(rng: Generator, state: RingState, number: int, prior: RingPrior) -> RingState:
+    """Keep the first strands and drop the others."""
+    cores = tuple(core[:, :number] for core in state.cores)
+    return RingState(
+        cores,
+        tuple(weights[:number] for weights in state.weights),
+        tuple(gains[:number] for gains in state.gains),
+        tuple(prior.cores.update_hyper(rng, core) for core in cores),
+        state.nuisance,
+    )
+
+
 def drop_small(
     rng: Generator,
     state: RingState,
@@ -142,7 +285,7 @@ def drop_small(
     prior: RingPrior,
 ) -> tuple[RingState, bool]:
     """Drop the factors of a bond with sizes below the threshold, but never the largest."""
-    keep = sizes >= threshold
+    keep = sizes[0] >= threshold
     keep[np.argmax(sizes)] = True
     if keep.all():
         return state, False
@@ -155,9 +298,9 @@ def drop_factors(
     """Remove factors: columns of G^(d), rows of G^(d+1), entries of lambda and delta."""
     after = (bond + 1) % len(state.cores)
     cores = list(state.cores)
-    cores[bond] = cores[bond][:, :, keep]
-    cores[after] = cores[after][:, keep, :]
-    weights, gains = state.weights[bond][keep], state.gains[bond][keep]
+    cores[bond] = cores[bond][..., keep]
+    cores[after] = cores[after][:, :, keep]
+    weights, gains = state.weights[bond][:, keep], state.gains[bond][:, keep]
     return _with_bond(rng, state, bond, cores, weights, gains, prior)
 
 
@@ -165,19 +308,19 @@ def add_factor(rng: Generator, state: RingState, bond: int, prior: RingPrior) ->
     """Append one factor drawn from the prior: column of G^(d), row of G^(d+1), lambda, delta."""
     after = (bond + 1) % len(state.cores)
     cores = list(state.cores)
-    n_slices, rows, _ = cores[bond].shape
-    column = _draw_prior_core(rng, (n_slices, rows, 1), prior)
-    cores[bond] = np.concatenate([cores[bond], column], axis=2)
-    n_slices, _, columns = cores[after].shape
-    row = _draw_prior_core(rng, (n_slices, 1, columns), prior)
-    cores[after] = np.concatenate([cores[after], row], axis=1)
-    gains = np.append(state.gains[bond], prior.weights.draw_gains(rng, 1))
-    spread = np.sqrt(prior.weights.precisions(gains)[-1])
-    weights = np.append(state.weights[bond], rng.standard_normal() / spread)
+    n_slices, strands, rows, _ = cores[bond].shape
+    column = _draw_prior_core(rng, (n_slices, strands, rows, 1), prior)
+    cores[bond] = np.concatenate([cores[bond], column], axis=3)
+    n_slices, _, _, columns = cores[after].shape
+    row = _draw_prior_core(rng, (n_slices, strands, 1, columns), prior)
+    cores[after] = np.concatenate([cores[after], row], axis=2)
+    gains = np.append(state.gains[bond], prior.weights.draw_gains(rng, (strands, 1)), axis=1)
+    spread = np.sqrt(prior.weights.precisions(gains)[:, -1:])
+    weights = np.append(state.weights[bond], rng.standard_normal((strands, 1)) / spread, axis=1)
     return _with_bond(rng, state, bond, cores, weights, gains, prior)
 
 
-def _draw_prior_core(rng: Generator, shape: tuple[int, int, int], prior: RingPrior) -> FloatArray:
+def _draw_prior_core(rng: Generator, shape: CoreShape, prior: RingPrior) -> FloatArray:
     return prior.cores.draw_core(rng, shape, prior.cores.draw_hyper(rng, shape))
 
 

@@ -30,6 +30,8 @@ from bayesring.types import FloatArray, IntArray, RingState
 
 ADAPT, EXPLORE = 1 / 2, 3 / 4
 """Shares of the warm-up after which the rank rests, and after which exploration ends."""
+RECENT = 10
+"""Scans over which the predictions are averaged whose held-out loss a rank policy sees."""
 CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
 """Scans between two calibrations of a likelihood, and scans that the first needs."""
 
@@ -61,13 +63,20 @@ class Draws(NamedTuple):
     """Kept draws of one chain, all of one rank, weights folded into the cores."""
 
     flat: FloatArray
-    """(S, N), one row per draw, laid out as in `ring.FlatRing`."""
+    """(draws, N), one row per draw, laid out as in `ring.FlatRing`."""
     starts: IntArray
     bonds: IntArray
+    """(D,), rank of each bond of a strand."""
+    strands: int
     nuisance: FloatArray
-    """(S, p)."""
+    """(draws, p)."""
     scans: IntArray
-    """(S,), which scans were kept, from 1."""
+    """(draws,), which scans were kept, from 1."""
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Rank of each bond, all strands together."""
+        return tuple(self.strands * int(number) for number in self.bonds)
 
 
 class Trace(NamedTuple):
@@ -103,6 +112,8 @@ class Chain:
     rank: list[tuple[int, ...]] = field(default_factory=list)
     log_likelihood: list[float] = field(default_factory=list)
     described: dict[str, list[float]] = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+    """Held-out loss after each scan of exploration; empty if nothing is held out."""
 
     def step(self, problem: Problem, map_blocks: BlockMap) -> StepInfo:
         """Go on by one scan, write down what is seen, and report it."""
@@ -149,13 +160,16 @@ def explore(
 ) -> RunningMoments | None:
     """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
 
-    Returns the moments of f at those, from the scans after the rank came to rest.
+    Returns the moments of E[y | f] at those, from the scans after the rank came to rest.
     """
     moments = None if held is None else RunningMoments.empty(len(held.values))
+    recent = moments
     while chain.scan < schedule.explore:
         info = chain.step(problem, map_blocks)
-        if held is not None and moments is not None:
-            moments = moments.add(holdout.entries_at(chain.flat, held))
+        if held is not None and moments is not None and recent is not None:
+            expected = problem.likelihood.mean(holdout.entries_at(chain.flat, held))
+            moments, recent = moments.add(expected), recent.add(expected, RECENT)
+            chain.losses.append(problem.likelihood.loss(held.values, recent.mean))
             if moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0:
                 likelihood = problem.likelihood.calibrate(
                     held.values, moments.mean, moments.variance
@@ -164,7 +178,9 @@ def explore(
             if chain.scan == schedule.adapt:
                 moments = RunningMoments.empty(len(held.values))
         if chain.scan <= schedule.adapt:
-            chain.state = policy.adapt(chain.streams, chain.scan, chain.state, info, problem)
+            chain.state = policy.adapt(
+                chain.streams, chain.scan, chain.state, info, problem, chain.losses
+            )
     return moments
 
 
@@ -188,6 +204,7 @@ def collect(
         np.stack([one.flat for one in kept]),
         kept[0].starts,
         kept[0].bonds,
+        kept[0].strands,
         np.stack(nuisance),
         np.array(scans),
     )
@@ -211,15 +228,16 @@ def run_chains(
 ) -> tuple[Likelihood, list[tuple[Draws, Trace]]]:
     """Run several chains on `n_jobs` threads; also return the likelihood that they ended with."""
     explored, held = (data, None)
-    if likelihood.calibrates and schedule.explore - schedule.adapt >= CALIBRATE_AFTER:
+    wanted = likelihood.calibrates or policy.judges
+    if wanted and schedule.explore - schedule.adapt >= CALIBRATE_AFTER:
         explored, held = holdout.hold_out(data, seed)
     problem = make_problem(explored, likelihood, prior, update, block_size, dtype)
     with ChainThreads(n_chains, n_jobs) as threads:
-        rank = policy.start(len(data.shape))
+        size = policy.start(data.shape, len(data.values))
         chains = []
         for number in range(n_chains):
             streams = Streams.of_chain(seed, number)
-            state = gibbs.init(streams, problem, rank)
+            state = gibbs.init(streams, problem, size)
             chains.append(Chain(number, streams, state, scale, report))
 
         def explore_one(chain: Chain) -> RunningMoments | None:

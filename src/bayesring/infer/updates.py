@@ -22,9 +22,9 @@ class CoreTask(NamedTuple):
     flat: FlatRing
     """The ring with its weights folded in."""
     weights: FloatArray
-    """lambda^(d), (R_d,)."""
+    """lambda^(d), (S R_d,)."""
     core: FloatArray
-    """G^(d) as it stands, (I_d, R_{d-1}, R_d)."""
+    """G^(d) as it stands, (I_d, S, R_{d-1}, R_d)."""
     slice_prior: SlicePrior
     likelihood: Likelihood
     nuisance: FloatArray

@@ -7,16 +7,15 @@ from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
 
 
 @njit(**OPTIONS)
-def entries(flat, starts, bonds, mode, own, others, begin):
-    """f_n = tr(A^(d)[own_n] T_n), equation (2) of docs/model.md.
+def entries(flat, starts, bonds, strands, mode, own, others, begin):
+    """f_n, the sum over strands of tr(A^(d)[own_n] T_n), equation (2) of docs/model.md.
 
     `own` (n,) are the indices of mode d; those of the modes after it in ring order are the columns
     ``begin`` to ``begin + n`` of `others` (D - 1, M). Quickest where equal indices of mode d follow
-    each other.
-    Twin: `bayesring.ring.entries`.
+    each other. Twin: `bayesring.ring.entries`.
     """
     rows, columns = bonds[mode - 1], bonds[mode]
-    size = rows * columns
+    size = strands * rows * columns
     buffers = workspace(flat, bonds, size)
     tile = buffers[1]
     turned = np.empty(size, flat.dtype)
@@ -24,14 +23,15 @@ def entries(flat, starts, bonds, mode, own, others, begin):
     fitted = np.empty(own.size)
     for first in range(0, own.size, TILE):
         count = min(TILE, own.size - first)
-        complements(flat, starts, bonds, mode, others, begin + first, count, buffers)
+        complements(flat, starts, bonds, strands, mode, others, begin + first, count, buffers)
         for t in range(count):
             if own[first + t] != held:
                 held = own[first + t]
                 at = starts[mode] + held * size
-                for r in range(columns):
-                    for s in range(rows):
-                        turned[r * rows + s] = flat[at + s * columns + r]
+                for strand in range(0, size, rows * columns):
+                    for r in range(columns):
+                        for s in range(rows):
+                            turned[strand + r * rows + s] = flat[at + strand + s * columns + r]
             total = turned[0] * tile[t, 0]
             for k in range(1, size):
                 total += turned[k] * tile[t, k]

@@ -7,7 +7,7 @@ more slowly than joint draws, and is only right for priors whose entries are ind
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.slices import add_products
+from bayesring.kernels.slices import add_products, turn
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
 
 
@@ -16,6 +16,7 @@ def draw_entries(
     flat,
     starts,
     bonds,
+    strands,
     mode,
     others,
     bounds,
@@ -42,7 +43,9 @@ def draw_entries(
     statistics of the bond's weights.
     """
     n_slices, size = noise.shape
-    rank = bonds[mode]
+    rows, columns, rank = bonds[mode - 1], bonds[mode], weights.size
+    places = turn(np.arange(size).reshape(1, size), columns, rows)[0]  # of entries in a tile
+    factors = places // rows  # whose weights the entries meet
     widest = 0
     for j in range(n_slices):
         widest = max(widest, bounds[j + 1] - bounds[j])
@@ -57,17 +60,16 @@ def draw_entries(
         for column in range(0, count, TILE):
             some = min(TILE, count - column)
             first = bounds[j] + column
-            complements(flat, starts, bonds, mode, others, first, some, buffers)
+            complements(flat, starts, bonds, strands, mode, others, first, some, buffers)
             for k in range(size):
-                place = k % rank * bonds[mode - 1] + k // rank
                 for t in range(some):
-                    features[k, column + t] = buffers[1][t, place]
+                    features[k, column + t] = buffers[1][t, places[k]]
         row = 0 if prior_linear.shape[0] == 1 else j
         draw_entries_of_slice(
             features,
             weight[begin : begin + count],
             shift[begin : begin + count],
-            weights,
+            weights[factors],
             prior_diagonal[row],
             prior_linear[row],
             noise[j],
@@ -79,6 +81,7 @@ def draw_entries(
             weight[begin : begin + count],
             shift[begin : begin + count],
             drawn[j],
+            factors,
             weight_precision,
             weight_linear,
         )
@@ -87,17 +90,17 @@ def draw_entries(
 
 @njit(**OPTIONS)
 def draw_entries_of_slice(
-    features, weight, shift, weights, prior_diagonal, prior_linear, noise, residual, entries
+    features, weight, shift, scales, prior_diagonal, prior_linear, noise, residual, entries
 ):
     """Draw the entries of one slice in turn, in place, with e_n = s_n - w_n f_n up to date.
 
-    For entry k, with c_n = lambda_r t_n[k]: precision p = prior + sum w c^2, linear term
-    prior + sum c e + g sum w c^2, where g is the entry before the draw.
+    For entry k, with c_n = scale_k t_n[k], its weight times its feature: precision
+    p = prior + sum w c^2, linear term prior + sum c e + g sum w c^2, g the entry before the draw.
     """
-    count, size, rank = weight.size, entries.size, weights.size
+    count, size = weight.size, entries.size
     residual[:] = 0.0
     for k in range(size):
-        scaled = weights[k % rank] * entries[k]
+        scaled = scales[k] * entries[k]
         feature = features[k]
         for t in range(count):
             residual[t] += scaled * feature[t]
@@ -105,7 +108,7 @@ def draw_entries_of_slice(
         residual[t] = shift[t] - weight[t] * residual[t]
     for k in range(size):
         feature = features[k]
-        scale = weights[k % rank]
+        scale = scales[k]
         squares = products = 0.0
         for t in range(count):
             squares += weight[t] * feature[t] * feature[t]
@@ -122,7 +125,7 @@ def draw_entries_of_slice(
 
 
 @njit(**OPTIONS)
-def add_weight_products(features, weight, shift, entries, weight_precision, weight_linear):
+def add_weight_products(features, weight, shift, entries, factors, weight_precision, weight_linear):
     """Add one slice's observations to sum w a a' and sum s a, equation (7), from the features."""
     rank = weight_linear.size
     wide = padded(rank)
@@ -133,7 +136,7 @@ def add_weight_products(features, weight, shift, entries, weight_precision, weig
         a[:] = 0.0
         for k in range(entries.size):
             for t in range(count):
-                a[t, k % rank] += entries[k] * features[k, column + t]
+                a[t, factors[k]] += entries[k] * features[k, column + t]
         for t in range(count):
             for r in range(rank):
                 weighted[t, r] = weight[column + t] * a[t, r]

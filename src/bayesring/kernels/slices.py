@@ -1,9 +1,9 @@
 """Statistics and joint draws of the slices of one core, equations (4) to (6) of docs/model.md.
 
 Inside these kernels a slice is transposed: its K entries are ordered as those of T_n, entry (s, r)
-at place ``r * R_{d-1} + s``. Its statistics are one array (K + 1, K), the lower triangle of P
-in the first K rows and q in the last, with padding behind both. They are float64, whatever the
-precision of the cores; within a tile, sums are taken in that.
+of strand j at place ``(j R_d + r) R_{d-1} + s``. Its statistics are one array (K + 1, K), the lower
+triangle of P in the first K rows and q in the last, with padding behind both. They are float64,
+whatever the precision of the cores; within a tile, sums are taken in that.
 """
 
 import numpy as np
@@ -35,7 +35,19 @@ def add_products(weighted, features, size, count, statistics):
 
 @njit(**OPTIONS)
 def accumulate(
-    flat, starts, bonds, mode, others, weight, shift, begin, end, first, buffers, statistics
+    flat,
+    starts,
+    bonds,
+    strands,
+    mode,
+    others,
+    weight,
+    shift,
+    begin,
+    end,
+    first,
+    buffers,
+    statistics,
 ):
     """Add the observations ``begin:end`` to the statistics of one slice.
 
@@ -44,10 +56,10 @@ def accumulate(
     """
     workspace, weighted = buffers
     features = workspace[1]
-    size = bonds[mode - 1] * bonds[mode]
+    size = strands * bonds[mode - 1] * bonds[mode]
     for tile in range(begin, end, TILE):
         count = min(TILE, end - tile)
-        complements(flat, starts, bonds, mode, others, tile, count, workspace)
+        complements(flat, starts, bonds, strands, mode, others, tile, count, workspace)
         for t in range(count):
             w = weight[tile + t - first]
             for k in range(size):
@@ -156,8 +168,8 @@ def draw_gaussian(precision, linear, noise, out):
 def posterior_terms(statistics, weights, rows, precision, diagonal, linear, out, out_linear):
     """Precision and linear term of a slice, equation (5), lower triangle.
 
-    The features of the slice are c = scale * t with scale[r R_{d-1} + s] = lambda_r, so the
-    statistics of t are scaled and the prior added; rows is R_{d-1}.
+    The features of the slice are c = scale * t with scale[(j R_d + r) R_{d-1} + s] = lambda of
+    factor r of strand j, so the statistics of t are scaled and the prior added; rows is R_{d-1}.
     """
     size = linear.size
     scale = np.empty(size)
@@ -204,28 +216,30 @@ def add_weight_terms(statistics, drawn, rows, weight_precision, weight_linear):
 
 @njit(**OPTIONS)
 def turn(matrix, rows, columns):
-    """Put the last axis of (n, rows * columns), matrices row by row, into transposed order."""
+    """Transpose the S matrices, row by row, that the last axis of (n, S * rows * columns) holds."""
     turned = np.empty_like(matrix)
     for i in range(len(matrix)):
-        for s in range(rows):
-            for r in range(columns):
-                turned[i, r * rows + s] = matrix[i, s * columns + r]
+        for at in range(0, matrix.shape[1], rows * columns):
+            for s in range(rows):
+                for r in range(columns):
+                    turned[i, at + r * rows + s] = matrix[i, at + s * columns + r]
     return turned
 
 
 @njit(**OPTIONS)
-def slice_statistics(flat, starts, bonds, mode, others, bounds, weight, shift):
+def slice_statistics(flat, starts, bonds, strands, mode, others, bounds, weight, shift):
     """Statistics of the observations ``bounds[0]:bounds[-1]``, all of one slice, with padding.
 
     For a slice too large for one block: each block returns its part, the driver adds them up.
     """
-    size = bonds[mode - 1] * bonds[mode]
+    size = strands * bonds[mode - 1] * bonds[mode]
     wide = padded(size + 1)
     statistics = np.zeros((wide, wide))
     accumulate(
         flat,
         starts,
         bonds,
+        strands,
         mode,
         others,
         weight,
@@ -265,6 +279,7 @@ def solver(size):
 @njit(**OPTIONS)
 def draw_slice(
     statistics,
+    columns,
     weights,
     prior_precision,
     prior_diagonal,
@@ -275,10 +290,9 @@ def draw_slice(
 ):
     """Draw one slice (K,) from its statistics and add it to those of the bond's weights.
 
-    The prior is that of `draw_slices` with one row. NaN when the draw failed.
+    `columns` is R_d. The prior is that of `draw_slices` with one row. NaN when the draw failed.
     """
-    columns = weights.size
-    rows = noise.size // columns
+    rows = noise.size // weights.size
     drawn = np.empty((1, noise.size))
     draw_turned(
         statistics,
@@ -300,6 +314,7 @@ def draw_slices(
     flat,
     starts,
     bonds,
+    strands,
     mode,
     others,
     bounds,
@@ -318,14 +333,14 @@ def draw_slices(
     others : (D - 1, M) int32, indices of the other modes in ring order, sorted by slice
     bounds : (J + 1,) int64, observations of slice j are the columns ``bounds[j]:bounds[j + 1]``
     weight, shift : (n,) float64, the working response w_n, s_n of the block's n observations
-    weights : (R_d,) float64, lambda^(d)
+    weights : (S R_d,) float64, lambda^(d)
     prior_precision : (K, K); prior_diagonal, prior_linear : (1 or J, K), see `SlicePrior`
     noise : (J, K) float64, standard normal
 
     Returns
     -------
-    slices (J, K), NaN where a draw failed; weight_precision (R_d, R_d) and weight_linear (R_d,),
-    the block's share of the statistics of the bond's weights.
+    slices (J, K), NaN where a draw failed; weight_precision (S R_d, S R_d) and weight_linear
+    (S R_d,), the block's share of the statistics of the bond's weights.
     """
     n_slices, size = noise.shape
     rows, columns = bonds[mode - 1], bonds[mode]
@@ -333,7 +348,7 @@ def draw_slices(
     buffers, scratch = tiles(flat, bonds, size), solver(size)
     statistics = np.empty((wide, wide))
     slices = np.empty((n_slices, size))
-    totals = np.zeros((columns, columns)), np.zeros(columns)
+    totals = np.zeros((weights.size, weights.size)), np.zeros(weights.size)
     precision = turn(turn(prior_precision, rows, columns).T.copy(), rows, columns)
     diagonal = turn(prior_diagonal, rows, columns)
     linear = turn(prior_linear, rows, columns)
@@ -344,6 +359,7 @@ def draw_slices(
             flat,
             starts,
             bonds,
+            strands,
             mode,
             others,
             weight,

@@ -1,8 +1,8 @@
 """Tiles of observations: multiplying slices round the ring.
 
-A tile holds up to `TILE` observations, one per row: ``tile[t, r * R_{d-1} + s] = T_t[r, s]``, the
-complement of observation t row by row. Slices are read where they lie, a row of a matrix in a
-vector, and nothing larger than a tile is ever stored.
+A tile holds up to `TILE` observations, one per row: ``tile[t, (j R_d + r) R_{d-1} + s]`` is
+T_t[r, s] of strand j, the complement of observation t strand by strand and row by row. Slices are
+read where they lie, a row of a matrix in a vector, and nothing larger than a tile is ever stored.
 
 Vectors are 64 or 32 bytes wide. Where a row of a matrix is shorter than its vector,
 the lanes behind it hold numbers of its neighbours, and what comes of them is overwritten by the
@@ -12,7 +12,7 @@ next row or ends behind the last, where nobody reads it.
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.vectors import SET, matrix_product
+from bayesring.kernels.vectors import SET, matrix_product, thin_product
 
 TILE = 32
 SPARE = 16
@@ -21,6 +21,9 @@ OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
 _wide_8, _wide_4, _wide_2, _wide_1 = (matrix_product(rows, 64, SET) for rows in (8, 4, 2, 1))
 _half_8, _half_4, _half_2, _half_1 = (matrix_product(rows, 32, SET) for rows in (8, 4, 2, 1))
+_number, _numbers, _pair, _pairs = (
+    thin_product(rank, width) for rank in (1, 2) for width in (0, 64)
+)
 
 
 @njit(**OPTIONS)
@@ -83,13 +86,61 @@ def workspace(flat, bonds, size):
 
 
 @njit(**OPTIONS)
-def complements(flat, starts, bonds, mode, others, first, count, workspace):
-    """Complement of each observation of a tile: tile[t, r R_{d-1} + s] = T_t[r, s], t < count.
+def complements(flat, starts, bonds, strands, mode, others, first, count, workspace):
+    """Complement of each observation of a tile, t < count, one strand after the other.
 
     T_n = A^(d+1)[.] A^(d+2)[.] ... A^(d-1)[.], the product of all the other weighted slices in
     ring order, of shape (R_d, R_{d-1}), taken from the last factor to the first. `others`
     (D - 1, M) holds their indices in that order, the tile's from column `first` on.
     """
+    thin = bonds.size > 2 and bonds[0] <= 2
+    for bond in bonds:
+        thin = thin and bond == bonds[0]
+    if thin:
+        thin_complements(flat, starts, bonds[0], strands, mode, others, first, count, workspace)
+        return
+    for strand in range(strands):
+        strand_complements(
+            flat, starts, bonds, strands, strand, mode, others, first, count, workspace
+        )
+
+
+@njit(**OPTIONS)
+def multiply_thin(rank, left, left_at, right, right_at, size, out, out_at):
+    """Products of all strands of two slices of `size` entries, with every bond `rank`, 1 or 2."""
+    lanes = 64 // left.itemsize
+    whole = size // lanes * lanes
+    if rank == 1:
+        for k in range(0, whole, lanes):
+            _numbers(left, left_at + k, right, right_at + k, out, out_at + k)
+        for k in range(whole, size):
+            _number(left, left_at + k, right, right_at + k, out, out_at + k)
+    else:
+        for k in range(0, whole, lanes):
+            _pairs(left, left_at + k, right, right_at + k, out, out_at + k)
+        for k in range(whole, size, 4):
+            _pair(left, left_at + k, right, right_at + k, out, out_at + k)
+
+
+@njit(**OPTIONS)
+def thin_complements(flat, starts, rank, strands, mode, others, first, count, workspace):
+    """`complements` of strands whose bonds are all 1 or all 2: several strands in one vector."""
+    work, tile, _ = workspace
+    order, size = starts.size, strands * rank * rank
+    last = (mode - 1) % order
+    for t in range(count):
+        right, out = starts[last] + others[order - 2, first + t] * size, t * tile.shape[1]
+        for place in range(order - 3, -1, -1):
+            left = starts[(mode + 1 + place) % order] + others[place, first + t] * size
+            if place == order - 3:
+                multiply_thin(rank, flat, left, flat, right, size, work, out)
+            else:
+                multiply_thin(rank, flat, left, work, out, size, work, out)
+
+
+@njit(**OPTIONS)
+def strand_complements(flat, starts, bonds, strands, strand, mode, others, first, count, workspace):
+    """`complements` of one strand; what it spoils behind its places, the next overwrites."""
     work, tile, places = workspace
     order, width = bonds.size, tile.shape[1]
     step = (work.size // TILE - width) // 2
@@ -97,14 +148,15 @@ def complements(flat, starts, bonds, mode, others, first, count, workspace):
     last = (mode - 1) % order
     columns = bonds[last]
     size = bonds[last - 1] * columns
+    begin = strand * bonds[mode] * columns
     left_at, right_at = places
     in_place = order > 2
     for t in range(count):
-        right_at[t] = starts[last] + others[order - 2, first + t] * size
+        right_at[t] = starts[last] + (others[order - 2, first + t] * strands + strand) * size
         if right_at[t] + size + SPARE > flat.size:  # a vector would reach beyond the end
             in_place = False
     if not in_place:
-        out, out_step = (0, width) if order == 2 else (buffer, step)
+        out, out_step = (begin, width) if order == 2 else (buffer, step)
         for t in range(count):
             for k in range(size):
                 work[out + t * out_step + k] = flat[right_at[t] + k]
@@ -113,9 +165,10 @@ def complements(flat, starts, bonds, mode, others, first, count, workspace):
         core = (mode + 1 + place) % order
         rows, inner = bonds[core - 1], bonds[core]
         for t in range(count):
-            left_at[t] = starts[core] + others[place, first + t] * rows * inner
+            slice_at = others[place, first + t] * strands + strand
+            left_at[t] = starts[core] + slice_at * rows * inner
         buffer, other_buffer = other_buffer, buffer
-        out, out_step = (0, width) if place == 0 else (buffer, step)
+        out, out_step = (begin, width) if place == 0 else (buffer, step)
         if in_place:
             multiply(
                 flat, left_at, flat, right_at, rows, inner, columns, count, work, out, out_step

@@ -83,10 +83,13 @@ class Likelihood(Protocol):
         `fitted` is (draws, n) and `nuisance` (draws, p).
         """
 
+    def loss(self, values: FloatArray, expected: FloatArray) -> float:
+        """How far the `values` (n,) are from their expectations, averaged; smaller is better."""
+
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Likelihood:
         """The likelihood with its open bounds set by held-out observations.
 
-        `values` (n,) are the held-out values, `mean` and `variance` (n,) those of f there.
+        `values` (n,) are the held-out values, `mean` and `variance` (n,) those of E[y | f] there.
         """
 
     def concerns(self, nuisance: FloatArray) -> list[str]:

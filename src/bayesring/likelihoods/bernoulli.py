@@ -96,6 +96,11 @@ class Bernoulli:
         is_one = self.mean(fitted).mean(axis=0) > 1.0 - level
         return np.asarray(is_one, dtype=float)
 
+    def loss(self, values: FloatArray, expected: FloatArray) -> float:
+        """Mean log loss of the probabilities."""
+        given = np.where(values > 0.5, expected, 1.0 - expected)
+        return float(-np.mean(np.log(np.maximum(given, np.finfo(float).tiny))))
+
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Bernoulli:
         """Nothing to set."""
         return self

@@ -159,6 +159,10 @@ class Gaussian:
         roots = np.sqrt(nuisance[:, 0])
         return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))
 
+    def loss(self, values: FloatArray, expected: FloatArray) -> float:
+        """Mean squared error."""
+        return float(np.mean((values - expected) ** 2))
+
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
         """Set the cut, one over the mean of (y - mean)^2 - variance (14), and the tails.
 

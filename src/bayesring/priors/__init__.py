@@ -1,13 +1,15 @@
 """Priors: one file each. `base.py` says what a prior of the cores must provide."""
 
-from bayesring.priors.base import CorePrior, RingPrior
+from bayesring.priors.base import BondPrior, CorePrior, RingPrior
 from bayesring.priors.entry_gamma import EntryGamma
 from bayesring.priors.fixed import Fixed
 from bayesring.priors.gamma_process import GammaProcess
 from bayesring.priors.normal_gamma import NormalGamma
 from bayesring.priors.normal_wishart import NormalWishart
+from bayesring.priors.unit_weights import UnitWeights
 
 __all__ = [
+    "BondPrior",
     "CorePrior",
     "EntryGamma",
     "Fixed",
@@ -15,4 +17,5 @@ __all__ = [
     "NormalGamma",
     "NormalWishart",
     "RingPrior",
+    "UnitWeights",
 ]

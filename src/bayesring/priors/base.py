@@ -5,15 +5,17 @@ A new core prior is one new file in this folder and one line in its `__init__`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.random import Generator
 
 from bayesring.priors.gamma_process import GammaProcess
+from bayesring.priors.unit_weights import UnitWeights
 from bayesring.types import FloatArray, SlicePrior
 
-CoreShape = tuple[int, int, int]
+CoreShape = tuple[int, int, int, int]
+"""(I_d, S, R_{d-1}, R_d)."""
 
 
 @runtime_checkable
@@ -27,8 +29,12 @@ class CorePrior(Protocol):
     def diagonal(self) -> bool:
         """Whether the entries of a slice are independent given the hyperparameters."""
 
+    @property
+    def learns_scale(self) -> bool:
+        """Whether the hyperparameters fit the size of the entries to the data."""
+
     def draw_hyper(self, rng: Generator, shape: CoreShape) -> Any:
-        """Draw the hyperparameters of a core of `shape` (I_d, R_{d-1}, R_d) from their prior."""
+        """Draw the hyperparameters of a core of `shape` from their prior."""
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: Any) -> FloatArray:
         """Draw the slices of a core given the hyperparameters."""
@@ -43,6 +49,29 @@ class CorePrior(Protocol):
         """Log p(core, hyper), constants included."""
 
 
+class BondPrior(Protocol):
+    """Prior of the weights of one bond and their gains, (S, R_d) each."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether the weights are drawn; they stay at one otherwise."""
+
+    def precisions(self, gains: FloatArray) -> FloatArray:
+        """Prior precision of each weight given the gains."""
+
+    def draw_gains(self, rng: Generator, shape: tuple[int, int]) -> FloatArray:
+        """Draw the gains from their prior."""
+
+    def draw_weights(self, rng: Generator, gains: FloatArray) -> FloatArray:
+        """Draw the weights from their prior given the gains."""
+
+    def update_gains(self, rng: Generator, weights: FloatArray, gains: FloatArray) -> FloatArray:
+        """Draw the gains from their conditional given the weights."""
+
+    def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
+        """Log p(weights, gains), constants included."""
+
+
 @dataclass(frozen=True)
 class RingPrior:
     """Prior of a whole ring: one prior for the cores, one for the weights of the bonds.
@@ -54,4 +83,9 @@ class RingPrior:
     """
 
     cores: CorePrior
-    weights: GammaProcess = field(default_factory=GammaProcess)
+    weights: BondPrior
+
+    @classmethod
+    def of(cls, cores: CorePrior) -> RingPrior:
+        """Unit weights for cores that learn their scale, the gamma process for others."""
+        return cls(cores, UnitWeights() if cores.learns_scale else GammaProcess())

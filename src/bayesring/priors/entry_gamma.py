@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ class EntryPrecisions(NamedTuple):
     """Precision of each entry of a core."""
 
     psi: FloatArray
-    """(I_d, R_{d-1}, R_d)."""
+    """(I_d, S, R_{d-1}, R_d)."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class EntryGamma:
     d0: float = 1.0
 
     diagonal = True
+    learns_scale = False
 
     def __post_init__(self) -> None:
         if not (self.c0 > 0 and self.d0 > 0):
@@ -59,7 +61,7 @@ class EntryGamma:
 
     def slice_prior(self, shape: CoreShape, hyper: EntryPrecisions) -> SlicePrior:
         """diag(psi) for each slice, mean zero."""
-        n_slices, size = shape[0], shape[1] * shape[2]
+        n_slices, size = shape[0], prod(shape[1:])
         diagonal = hyper.psi.reshape(n_slices, size)
         return SlicePrior(np.zeros((size, size)), diagonal, np.zeros((n_slices, size)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi
+from math import log, pi, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ class Fixed:
     precision: float = 1.0
 
     diagonal = True
+    learns_scale = False
 
     def __post_init__(self) -> None:
         if not self.precision > 0:
@@ -48,7 +49,7 @@ class Fixed:
 
     def slice_prior(self, shape: CoreShape, hyper: FixedHyper) -> SlicePrior:
         """Give every entry of every slice the precision psi and mean zero."""
-        size = shape[1] * shape[2]
+        size = prod(shape[1:])
         zero = np.zeros((size, size))
         return SlicePrior(zero, np.full((1, size), self.precision), np.zeros((1, size)))
 

@@ -1,4 +1,7 @@
-"""The multiplicative gamma process on the weights of a bond (Bhattacharya and Dunson, 2011)."""
+"""The multiplicative gamma process on the weights of a bond (Bhattacharya and Dunson, 2011).
+
+Weights and gains of a bond are (S, R_d); every strand has a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +27,28 @@ class GammaProcess:
 
     a0: float = 2.0
 
+    learned = True
+
     def __post_init__(self) -> None:
         if not self.a0 > 1:
             raise ValueError(f"a0 of GammaProcess must be above 1, got {self.a0!r}.")
 
     def precisions(self, gains: FloatArray) -> FloatArray:
-        """Phi (R,), factor r included in its own product."""
-        return np.cumprod(gains)
+        """Phi, as `gains`; factor r is included in its own product."""
+        return np.cumprod(gains, axis=-1)
 
-    def draw_gains(self, rng: Generator, rank: int) -> FloatArray:
-        """Draw delta (R,) from its prior."""
-        return rng.gamma(self.a0, size=rank)
+    def draw_gains(self, rng: Generator, shape: tuple[int, int]) -> FloatArray:
+        """Draw delta (S, R_d) from its prior."""
+        return rng.gamma(self.a0, size=shape)
 
     def draw_weights(self, rng: Generator, gains: FloatArray) -> FloatArray:
-        """Draw lambda (R,) from its prior given the gains."""
-        return rng.standard_normal(gains.size) / np.sqrt(self.precisions(gains))
+        """Draw lambda from its prior given the gains."""
+        return rng.standard_normal(gains.shape) / np.sqrt(self.precisions(gains))
 
     def gain_conditional(
         self, index: int, weights: FloatArray, gains: FloatArray
     ) -> tuple[float, float]:
-        """Shape and rate of delta_r given the rest, equation (8), with r = `index` from 0."""
+        """Shape and rate of one strand's delta_r given the rest (8); `index` is r - 1."""
         others = gains.copy()
         others[index] = 1.0
         products = np.cumprod(others)[index:]
@@ -53,9 +58,10 @@ class GammaProcess:
     def update_gains(self, rng: Generator, weights: FloatArray, gains: FloatArray) -> FloatArray:
         """Draw each delta_r in turn from its conditional."""
         updated = gains.copy()
-        for index in range(gains.size):
-            shape, rate = self.gain_conditional(index, weights, updated)
-            updated[index] = max(rng.gamma(shape) / rate, 1e-100)
+        for own_weights, own_gains in zip(weights, updated, strict=True):
+            for index in range(own_gains.size):
+                shape, rate = self.gain_conditional(index, own_weights, own_gains)
+                own_gains[index] = max(rng.gamma(shape) / rate, 1e-100)
         return updated
 
     def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:

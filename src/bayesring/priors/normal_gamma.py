@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +50,7 @@ class NormalGamma:
     d0: float = 1.0
 
     diagonal = True
+    learns_scale = True
 
     def __post_init__(self) -> None:
         if not (self.k0 > 0 and self.c0 > 0 and self.d0 > 0):
@@ -59,7 +61,7 @@ class NormalGamma:
 
     def draw_hyper(self, rng: Generator, shape: CoreShape) -> MeanAndPrecisions:
         """Draw the precisions, then the means, from their priors."""
-        size = shape[1] * shape[2]
+        size = prod(shape[1:])
         precision = rng.gamma(self.c0, 1 / self.d0, size=size)
         return MeanAndPrecisions(
             rng.standard_normal(size) / np.sqrt(self.k0 * precision), precision

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +56,7 @@ class NormalWishart:
     extra_degrees: float = 0.0
 
     diagonal = False
+    learns_scale = True
 
     def __post_init__(self) -> None:
         if not (self.k0 > 0 and self.scale > 0 and self.extra_degrees > -1):
@@ -65,7 +67,7 @@ class NormalWishart:
 
     def draw_hyper(self, rng: Generator, shape: CoreShape) -> MeanAndPrecision:
         """Draw (mu, Omega) from the normal-Wishart prior."""
-        return draw_normal_wishart(rng, self._prior(shape[1] * shape[2]))
+        return draw_normal_wishart(rng, self._prior(prod(shape[1:])))
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: MeanAndPrecision) -> FloatArray:
         """Draw the slices round their mean."""

@@ -39,6 +39,9 @@ def kept() -> Iterator[Row]:
         "scan, rank 10, fixed prior": Chain(rank=10),
         "scan, rank 5, Bernoulli": Chain(likelihood=Bernoulli()),
         "scan, 500 observations, rank 3": Chain((20, 30, 40), 500, 3, NormalWishart()),
+        "scan, 25 strands of rank 2": Chain(rank=2, strands=25, core_prior=NormalWishart()),
+        "scan, rank 5, float32": Chain(dtype="float32"),
+        "scan, rank 10, float32": Chain(rank=10, dtype="float32"),
     }
     with one_blas_thread:
         reference, *times = least(
@@ -47,6 +50,8 @@ def kept() -> Iterator[Row]:
     for name, seconds in zip(chains, times, strict=True):
         yield Row(name, seconds / reference, KEPT, note=f"{1e3 * seconds:.2f} ms CPU")
     yield Row("Bernoulli scan against Gaussian scan", times[3] / times[0], "x", 3.0, at_least=False)
+    yield Row("float32 against float64, rank 5", times[0] / times[6], "x faster", 1.5)
+    yield Row("float32 against float64, rank 10", times[2] / times[7], "x faster", 1.5)
 
 
 def conditionals() -> Iterator[Row]:
@@ -116,7 +121,7 @@ def _core_update(rank: int, per_slice: int) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     n_slices, size = max(1, 8000 // per_slice), rank * rank
     n = n_slices * per_slice
-    flat = ring.flatten([rng.standard_normal((150, rank, rank)) / rank for _ in range(3)])
+    flat = ring.flatten([rng.standard_normal((150, 1, rank, rank)) / rank for _ in range(3)])
     arguments = (
         *flat,
         0,
@@ -140,7 +145,7 @@ def threads(n: int) -> Iterator[Row]:
     shape = (1000, 1000, 1000)
     jobs = min(2, count_threads(None))
     likelihood = Gaussian(max_precision=100.0)
-    problem = make_problem(random_data(shape, n, likelihood), likelihood, RingPrior(Fixed()))
+    problem = make_problem(random_data(shape, n, likelihood), likelihood, RingPrior.of(Fixed()))
     with ChainThreads(1, 2) as pool:
         one = Chain(shape, problem=problem)
         two = Chain(shape, problem=problem, map_blocks=pool.map_blocks)
@@ -198,7 +203,7 @@ def mixing(quick: bool) -> Iterator[Row]:
     cells = random_data(CLIMATE, 200, likelihood, seed=1)
     for name, update in (("slice", JOINT), ("entry", ENTRYWISE)):
         data = random_data(CLIMATE, CLIMATE_N, likelihood)
-        problem = make_problem(data, likelihood, RingPrior(Fixed()), update)
+        problem = make_problem(data, likelihood, RingPrior.of(Fixed()), update)
         chain = Chain(problem=problem, rank=3)
         with one_blas_thread:
             for _ in range(scans):
