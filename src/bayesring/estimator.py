@@ -406,9 +406,9 @@ def _check_memory(shape: tuple[int, ...], size: RingSize, budget: int) -> None:
     if draw_bytes > budget:
         raise ValueError(
             f"One draw of a ring of shape {shape} and rank {size.bonds} takes "
-            f"{draw_bytes / 2**30:.2f} GiB, but max_memory leaves {budget / 2**30:.2f} GiB per chain; "
-            "give a larger max_memory= or a smaller rank=, or code the modes so that fewer places "
-            "are empty."
+            f"{draw_bytes / 2**30:.2f} GiB, but max_memory leaves {budget / 2**30:.2f} GiB per "
+            "chain; give a larger max_memory= or a smaller rank=, or code the modes so that fewer "
+            "places are empty."
         )
 
 

@@ -176,19 +176,19 @@ class Adaption:
 
 @dataclass(frozen=True)
 class StrandGrowth:
-    """A ring of many thin strands, doubled as long as held-out predictions get better.
+    """A ring of many thin strands, doubled until held-out predictions get worse.
 
-    Every `every` scans the held-out loss is compared with that of the look before. If it fell by
-    the share `gain`, the number of strands doubles, up to the limit; if not, growth is over,
-    and if it rose by as much, the strands that came last are dropped again. Without
-    held-out observations the ring grows to its limit.
+    Every `every` scans the held-out loss is compared with that of the look before. If it rose by
+    more than the share `tolerance`, the strands that came last are dropped and growth is over;
+    otherwise the number of strands doubles, up to the limit. Without held-out observations the
+    ring grows to its limit.
 
     Parameters
     ----------
     width : rank of every strand
     initial : strands to start from
     every : scans between two looks
-    gain : share by which the loss must fall for growth to go on
+    tolerance : share by which the loss may rise
     density : parameters per observation that the ring may grow to
     fewest, most : entries per slice that the ring may grow to in any case, and at most
     """
@@ -196,7 +196,7 @@ class StrandGrowth:
     width: int = 2
     initial: int = 2
     every: int = 25
-    gain: float = 0.01
+    tolerance: float = 0.01
     density: float = 1.5
     fewest: int = 16
     most: int = 100
@@ -222,17 +222,15 @@ class StrandGrowth:
         problem: Problem,
         losses: Sequence[float] = (),
     ) -> RingState:
-        """Double the strands, let them be, or drop the last ones."""
+        """Double the strands, or drop the last ones."""
         look, between = divmod(scan, self.every)
         if between or state.size.strands != self._grown(look - 1, problem):
             return state  # between two looks, or growth is over
         rng = streams.rng(scan, Purpose.RANK)
         if losses and look > 1:
             change = losses[scan - 1] / losses[scan - 1 - self.every] - 1.0
-            if change > self.gain:
+            if change > self.tolerance:
                 return keep_strands(rng, state, self._grown(look - 2, problem), problem.prior)
-            if change > -self.gain:
-                return state
         more = self._grown(look, problem) - state.size.strands
         return add_strands(rng, state, more, problem.prior) if more else state
 

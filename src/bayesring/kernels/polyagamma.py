@@ -40,7 +40,7 @@ TABLE = left_probability(np.abs(np.arange(-1, PER_UNIT * LONGEST + 2)) / PER_UNI
 
 @njit(**OPTIONS)
 def look_up_left_probability(z):
-    """`left_probability` to 1e-11, by a cubic through four points of its table; 1 beyond it."""
+    """`left_probability` to 1e-11, by a cubic through four points of its table, and 1 beyond."""
     place = z * PER_UNIT
     if place >= PER_UNIT * LONGEST - 1:
         return 1.0
