@@ -56,7 +56,7 @@ def kept() -> Iterator[Row]:
 
 def conditionals() -> Iterator[Row]:
     """Milliseconds of each conditional of a scan of the climate problem, one thread."""
-    chain = Chain(core_prior=NormalWishart())
+    chain = Chain()
     chain()
     state, problem, streams = chain.state, chain.problem, chain.streams
     prior = problem.prior
@@ -65,7 +65,7 @@ def conditionals() -> Iterator[Row]:
     task = CoreTask(
         mode,
         flat,
-        state.weights[mode],
+        state.weights[mode].ravel(),
         state.cores[mode],
         prior.cores.slice_prior(state.cores[mode].shape, state.hyper[mode]),
         problem.likelihood,
@@ -75,7 +75,7 @@ def conditionals() -> Iterator[Row]:
     )
     statistics = gibbs.draw_core(task, problem.views[mode], JOINT)[1]
     parts = {
-        "hyperparameters": lambda: prior.cores.update_hyper(
+        "hyperparameters": lambda: NormalWishart().update_hyper(
             streams.rng(1, Purpose.HYPER), state.cores[mode]
         ),
         "slices": lambda: gibbs.draw_core(task, problem.views[mode], JOINT),
