@@ -1,4 +1,6 @@
 # The only list of commands anyone must know. Everything installs itself into .venv first.
+# The tests of the report in a browser also need Debian's packages chromium and chromium-driver;
+# without them they are skipped.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +11,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo test test-slow lint types format bench bench-check figures reliability clean
+.PHONY: help setup demo examples test test-slow lint types format bench bench-check figures reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -25,9 +27,12 @@ $(VENV)/.installed: pyproject.toml
 demo: setup  ## complete a hyperspectral scene from 1 % of its cells; pictures in demo/
 	$(BIN)/bayesring demo
 
+examples: setup  ## run the examples and write their pages, with pictures, to docs/examples
+	$(BIN)/python examples/render.py
+
 lint: setup  ## style, direction of imports
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/lint-imports --no-logo
 
 types: setup  ## static types
@@ -40,8 +45,8 @@ test-slow: setup  ## the statistical tests at full length
 	$(BIN)/python -m pytest -n 2 -m slow -v
 
 format: setup  ## put the code into shape
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples
 
 bench: setup  ## speed and memory against goals and others, into docs/bench.json and the README
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

@@ -1,17 +1,320 @@
-"""The command line and the demo, on the real scene with short chains."""
+"""The command line: files in, files out, one sentence when something is wrong; the demo."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import os
+import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bayesring import cli
+from bayesring import cli, load
 from bayesring.experiments import demo
 from bayesring.experiments.bench import run as bench_run
 from bayesring.experiments.bench.timing import Row
+
+QUICK = ["--rank", "2", "--warmup", "8", "--draws", "6", "--chains", "1", "--quiet"]
+KEYS = ["--modes", "place,day,number", "--value", "t"]
+
+
+@pytest.fixture(scope="module")
+def text():
+    """A CSV text of 4 x 5 x 3 cells, some without a value."""
+    rng = np.random.default_rng(1)
+    rows = ["place,day,number,t"]
+    for place in ("Aix", "Bonn", "Cork", '"Delft, NL"'):
+        for day in range(1, 6):
+            for number in ("01", "02", "10"):
+                value = "" if rng.random() < 0.3 else f"{rng.normal(10, 2):.3f}"
+                rows.append(f"{place},2020-02-{day:02},{number},{value}")
+    return "\n".join(rows) + "\n"
+
+
+@pytest.fixture
+def source(text, tmp_path):
+    (tmp_path / "in.csv").write_text(text)
+    return tmp_path / "in.csv"
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(cli.app, [str(each) for each in arguments], **options)
+
+
+def rows_of(content):
+    return list(csv.DictReader(io.StringIO(content)))
+
+
+def call_main(monkeypatch, *arguments):
+    """Run the entry point itself; return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["bayesring", *map(str, arguments)])
+    monkeypatch.setattr(cli, "show_tracebacks", False)
+    with pytest.raises(SystemExit) as ending:
+        cli.main()
+    return ending.value.code
+
+
+def test_complete_fills_a_csv(source, text):
+    target = source.with_name("out.csv")
+    result = run("complete", source, *KEYS, "-o", target, *QUICK)
+    assert result.exit_code == 0, result.output
+    given, found = rows_of(text), rows_of(target.read_text())
+    assert list(found[0]) == ["place", "day", "number", "t", "mean", "std", "lower", "upper"]
+    assert len(found) == len(given)
+    for before, after in zip(given, found, strict=True):
+        assert {name: after[name] for name in ("place", "day", "number")} == {
+            name: before[name] for name in ("place", "day", "number")
+        }
+        if before["t"]:
+            assert float(after["mean"]) == float(before["t"])
+            assert float(after["std"]) == 0.0
+        else:
+            assert after["t"] == ""
+            assert float(after["lower"]) < float(after["mean"]) < float(after["upper"])
+
+
+def test_a_seed_gives_the_same_file_byte_for_byte(source, tmp_path):
+    names = ["one.csv", "two.csv", "other.csv"]
+    for name, seed in zip(names, (5, 5, 6), strict=True):
+        run("complete", source, *KEYS, "-o", tmp_path / name, "--seed", seed, *QUICK)
+    one, two, other = ((tmp_path / name).read_bytes() for name in names)
+    assert one == two
+    assert one != other
+
+
+def test_the_order_of_rows_does_not_change_a_row(source, text, tmp_path):
+    header, *rows = text.splitlines()
+    (tmp_path / "turned.csv").write_text("\n".join([header, *reversed(rows)]) + "\n")
+    for name in ("in.csv", "turned.csv"):
+        run("complete", tmp_path / name, *KEYS, "-o", tmp_path / f"out-{name}", *QUICK)
+    first = (tmp_path / "out-in.csv").read_text().splitlines()
+    second = (tmp_path / "out-turned.csv").read_text().splitlines()
+    assert first[1:] == second[:0:-1]
+
+
+def test_standard_streams(text, source):
+    result = run("complete", "-", *KEYS, "-o", "-", *QUICK, input=text)
+    assert result.exit_code == 0, result.output
+    target = source.with_name("out.csv")
+    run("complete", source, *KEYS, "-o", target, *QUICK)
+    assert result.stdout == target.read_text()
+
+
+def test_fit_then_predict(source, tmp_path):
+    model, target = tmp_path / "model.ring", tmp_path / "out.csv"
+    result = run("fit", source, *KEYS, "-o", model, *QUICK)
+    assert result.exit_code == 0, result.output
+    (tmp_path / "ask.csv").write_text("number,place,day\n01,Bonn,2020-02-03\n10,Aix,2020-02-01\n")
+    result = run("predict", model, tmp_path / "ask.csv", "-o", target, "--level", "0.5")
+    assert result.exit_code == 0, result.output
+    found = rows_of(target.read_text())
+    assert [row["place"] for row in found] == ["Bonn", "Aix"]
+    assert [row["number"] for row in found] == ["01", "10"]
+    ring = load(model)
+    assert ring.labels_.levels[0].tolist() == ["Aix", "Bonn", "Cork", "Delft, NL"]
+    np.testing.assert_allclose(
+        [float(row["mean"]) for row in found], ring.predict([[1, 2, 0], [0, 0, 2]]), rtol=1e-9
+    )
+
+
+def test_unknown_labels_are_reported(source, tmp_path):
+    run("fit", source, *KEYS, "-o", tmp_path / "model.ring", *QUICK)
+    (tmp_path / "ask.csv").write_text("place,day,number\nRome,2020-02-03,01\n")
+    out = tmp_path / "out.csv"
+    result = run("predict", tmp_path / "model.ring", tmp_path / "ask.csv", "-o", out, "--json")
+    summary = json.loads(result.stdout)
+    assert summary["predicted"] == 1
+    assert "1 of 'place' (such as Rome)" in summary["warnings"][0]
+
+
+def test_predict_takes_coordinates_for_a_model_of_an_array(tmp_path):
+    array = np.where(np.arange(60) % 7 == 0, np.nan, np.arange(60.0)).reshape(3, 4, 5)
+    np.save(tmp_path / "in.npy", array)
+    model = tmp_path / "model.ring"
+    assert run("fit", tmp_path / "in.npy", "-o", model, *QUICK).exit_code == 0
+    np.save(tmp_path / "ask.npy", np.array([[0, 0, 0], [2, 3, 4]]))
+    result = run("predict", model, tmp_path / "ask.npy", "-o", tmp_path / "out.npz")
+    assert result.exit_code == 0, result.output
+    with np.load(tmp_path / "out.npz") as found:
+        np.testing.assert_array_equal(found["mean"], load(model).predict([[0, 0, 0], [2, 3, 4]]))
+
+
+def test_arrays_are_completed(tmp_path):
+    array = np.where(np.arange(60) % 7 == 0, np.nan, np.arange(60.0)).reshape(3, 4, 5)
+    np.save(tmp_path / "in.npy", array)
+    arguments = ["complete", tmp_path / "in.npy", "-o", tmp_path / "out.npy", *QUICK[:-1]]
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    assert "A .npy file holds the mean only" in json.loads(result.stdout)["notes"][0]
+    found = np.load(tmp_path / "out.npy")
+    np.testing.assert_array_equal(found[~np.isnan(array)], array[~np.isnan(array)])
+    assert np.isfinite(found).all()
+
+
+def test_the_summary_says_what_was_done(source, tmp_path):
+    arguments = ["complete", source, "-o", tmp_path / "out.parquet", "--model", tmp_path / "m.ring"]
+    result = run(*arguments, *QUICK[:-1], "--json")
+    summary = json.loads(result.stdout)
+    assert summary["modes"] == {"place": 4, "day": 5, "number": 3}
+    assert summary["rank"] == [[2, 2, 2]]
+    assert summary["likelihood"] == "gaussian"
+    assert summary["seed"] == 0
+    assert summary["observed"] + summary["filled"] == 60
+    assert summary["notes"] == ["Key and value columns were told by their types, not by name."]
+    assert any("draws" in each for each in summary["warnings"])
+    assert load(tmp_path / "m.ring").n_observations_ == summary["observed"]
+    shown = run(*arguments, *QUICK[:-1]).stdout
+    for word in ("filled", "2x2x2", "gaussian", "told by their types", "warning: "):
+        assert word in shown
+
+
+def test_binary_values_are_recognised_and_it_is_said(tmp_path, text):
+    header, *rows = text.splitlines()
+    lines = [
+        row if row.endswith(",") else f"{row.rpartition(',')[0]},{i % 2}"
+        for i, row in enumerate(rows)
+    ]
+    (tmp_path / "in.csv").write_text("\n".join([header, *lines]) + "\n")
+    arguments = ["complete", tmp_path / "in.csv", *KEYS, "-o", tmp_path / "out.csv", *QUICK[:-1]]
+    result = run(*arguments)
+    assert "0 or 1: taken as binary" in " ".join(result.stdout.split())
+    found = rows_of((tmp_path / "out.csv").read_text())
+    assert all(0 <= float(row["lower"]) <= float(row["upper"]) <= 1 for row in found)
+    as_numbers = run(*arguments, "--likelihood", "gaussian", "--json")
+    assert json.loads(as_numbers.stdout)["likelihood"] == "gaussian"
+
+
+def test_dry_run_shows_what_was_understood_and_writes_nothing(source):
+    result = run("complete", source, *KEYS, "-o", source.with_name("out.csv"), "--dry-run")
+    assert result.exit_code == 0, result.output
+    for words in (
+        "place (4) x day (5) x number (3)",
+        "Aix, Bonn, Delft, NL",
+        "gaussian",
+        "density",
+    ):
+        assert words in result.stdout
+    assert not source.with_name("out.csv").exists()
+
+
+def test_dry_run_sees_likely_trouble(tmp_path):
+    rows = [f"{i},{i % 3},2020,{i % 2},{'' if i == 5 else i / 7}" for i in range(12)]
+    rows += ["3,0,2020,1,0.5"]
+    (tmp_path / "in.csv").write_text("\n".join(["id,b,year,c,t", *rows[:12]]) + "\n")
+    named = ["--modes", "id,b,year,c", "--value", "t"]
+    result = run("complete", tmp_path / "in.csv", *named, "--dry-run", "--json")
+    found = json.loads(result.stdout)
+    assert found["modes"] == {"id": 12, "b": 3, "year": 1, "c": 2}
+    assert found["labels"]["id"] == ["0", "1", "11"]
+    assert found["to_fill"] == 1
+    troubles = " ".join(found["troubles"])
+    assert "Every row has a label of its own in 'id' (12)" in troubles
+    assert "'year' has one label only" in troubles
+    (tmp_path / "in.csv").write_text("\n".join(["id,b,year,c,t", *rows]) + "\n")
+    found = json.loads(run("complete", tmp_path / "in.csv", "--dry-run", "--json").stdout)
+    troubles = " ".join(found["troubles"])
+    assert "1 of 12 labels of 'id' have no value at all" in troubles
+    assert "Every row" not in troubles
+
+
+def test_dry_run_without_gaps(tmp_path):
+    rows = ["a,b,t", "x,1,0.5", "y,2,0.5", "x,1,0.5"]
+    (tmp_path / "in.csv").write_text("\n".join(rows) + "\n")
+    found = json.loads(run("complete", tmp_path / "in.csv", "--dry-run", "--json").stdout)
+    troubles = " ".join(found["troubles"])
+    for words in (
+        "1 values repeat a cell",
+        "two modes only",
+        "All values are 0.5",
+        "nothing to fill",
+        "'a' has 2 labels but only 1.5 values per label",
+    ):
+        assert words in troubles
+    found = run("complete", tmp_path / "in.csv", "--dry-run", "--json", "--fill", "all")
+    assert json.loads(found.stdout)["to_fill"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["complete", "{in}", *KEYS], "error: an output file is required: name it with -o."),
+        (["complete", "absent.csv", "-o", "{out}"], "error: absent.csv does not exist."),
+        (["complete", "{in}", "-o", "out.npy"], "error: out.npy cannot hold the result for"),
+        (["complete", "{in}", "-o", "nowhere/out.csv"], "there is no such folder."),
+        (["complete", "{in}", "-o", "out.xls"], "error: out.xls has an ending that is not known"),
+        (["complete", "{in}", "-o", "-", "--json"], "would both write to standard output"),
+        (["complete", "{in}", "-o", "{out}", "--modes", "a,b"], "error: modes names 'a', which is"),
+        (["complete", "{in}", "-o", "{out}", "--rank", "two"], "error: rank must be 'auto' or a"),
+        (
+            ["complete", "{in}", "-o", "{out}", "--rank", "1,2"],
+            "error: rank has 2 numbers, but the",
+        ),
+        (
+            ["complete", "{in}", "-o", "{out}", "--likelihood", "normal"],
+            "error: likelihood must be",
+        ),
+        (["fit", "{in}"], "error: an output file is required: name it with -o."),
+        (["predict", "{in}", "{in}", "-o", "{out}"], "is not a bayesring model, or is damaged"),
+    ],
+)
+def test_errors_are_one_sentence(monkeypatch, capsys, source, arguments, message):
+    target = source.with_name("out.csv")
+    places = {"{in}": source, "{out}": target}
+    assert call_main(monkeypatch, *(places.get(each, each) for each in arguments)) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert shown.count("\n") == 1
+    assert "Traceback" not in shown
+    assert not target.exists()
+
+
+def test_tracebacks_are_for_debugging(monkeypatch, capsys):
+    assert call_main(monkeypatch, "complete", "absent.csv", "-o", "x.csv", "--debug") == 2
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown
+    assert "error: absent.csv does not exist." in shown
+
+
+def test_a_real_process_with_pipes(text):
+    code = "from bayesring.cli import main; main()"
+    command = [sys.executable, "-c", code, "complete", "-", *KEYS, "-o", "-", *QUICK]
+    done = subprocess.run(
+        command, input=text.encode(), capture_output=True, env=os.environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    assert done.stdout.decode() == run(*command[3:], input=text).stdout
+    broken = subprocess.run(
+        command, input=b"a,b\n1,2\n", capture_output=True, env=os.environ, check=False
+    )
+    assert broken.returncode == 2
+    assert broken.stdout == b""
+    assert broken.stderr.decode().startswith("error: modes names 'place', which is not a column")
+
+
+def test_shells_can_complete_the_commands():
+    environment = os.environ | {
+        "_BAYESRING_COMPLETE": "complete_bash",
+        "COMP_WORDS": "bayesring pre",
+        "COMP_CWORD": "1",
+    }
+    code = "from bayesring.cli import app; app(prog_name='bayesring')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, check=False
+    )
+    assert done.stdout.decode().split() == ["predict"]
+
+
+def test_the_climate_table(data_folder, tmp_path):
+    result = run("demo", "--table", tmp_path / "climate.csv")
+    assert "331,500 rows, of which 33,150 have a value" in result.stdout.replace("\n", " ")
+    with (tmp_path / "climate.csv").open() as file:
+        assert next(file) == "variable,place,month,value\n"
+        assert next(file).startswith("CO2,30.475N 114.75W,1990-01-01,")
 
 
 @pytest.fixture
@@ -36,6 +339,7 @@ def test_demo_leaves_pictures_numbers_and_a_report(quick_demo, tmp_path):
     assert 0.5 < numbers["coverage"] <= 1
     for name in ("completion.png", "rank.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
+    assert "What it says" in (tmp_path / "out" / "report.html").read_text()
     assert f"{numbers['psnr']:.2f} dB" in (tmp_path / "out" / "report.md").read_text()
 
 
@@ -44,10 +348,7 @@ def test_errors_are_one_sentence_and_exit_code_2(monkeypatch, tmp_path, capsys):
         raise ValueError("something in row 3 is wrong.")
 
     monkeypatch.setattr(demo, "run_demo", fail)
-    monkeypatch.setattr(sys, "argv", ["bayesring", "demo", "--out", str(tmp_path)])
-    with pytest.raises(SystemExit) as ending:
-        cli.main()
-    assert ending.value.code == 2
+    assert call_main(monkeypatch, "demo", "--out", tmp_path) == 2
     captured = capsys.readouterr()
     assert "error: something in row 3 is wrong." in captured.err
     assert "Traceback" not in captured.err
@@ -56,7 +357,8 @@ def test_errors_are_one_sentence_and_exit_code_2(monkeypatch, tmp_path, capsys):
 def test_help_lists_the_commands():
     result = CliRunner().invoke(cli.app, ["--help"])
     assert result.exit_code == 0
-    assert "demo" in result.output
+    for command in ("complete", "fit", "predict", "demo"):
+        assert command in result.output
 
 
 def test_bench_prints_rows_and_writes_json_and_readme(monkeypatch, tmp_path):

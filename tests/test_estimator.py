@@ -166,7 +166,7 @@ def test_kept_draws_stay_within_the_memory_budget():
 def test_rank_policies_of_your_own(policy):
     X, y, *_ = planted(1)
     model = TensorRing(policy, shape=SHAPE, **QUICK).fit(X, y)
-    assert tuple(model.trace_[0].rank[0]) == policy.start(SHAPE, len(y)).bonds
+    assert tuple(model.trace_[0].rank[0]) == policy.start(3).bonds
 
 
 def test_save_and_load_give_the_same_model(fitted, fitted_binary, tmp_path):
@@ -207,6 +207,15 @@ def test_every_parameter_survives_saving(tmp_path):
     model.save(tmp_path / "model.ring")
     loaded = load(tmp_path / "model.ring")
     assert loaded.get_params() == model.get_params()
+
+
+def test_a_tensor_larger_than_memory_is_refused(fitted, monkeypatch):
+    from bayesring import checks
+
+    monkeypatch.setattr(checks, "free_memory", lambda: 2**10)
+    message = r"the whole tensor of shape \(8, 9, 10\) .* are free; predict the cells that you need"
+    with pytest.raises(ValueError, match=message):
+        fitted.predict_tensor()
 
 
 def test_two_values_only_for_probabilities(fitted, fitted_binary):

@@ -45,12 +45,12 @@ def test_few_and_many_observations(rng):
 def test_running_moments_forget(rng):
     moments = RunningMoments.empty(3)
     for value in [*[100.0] * 50, *[1.0] * (20 * MEMORY)]:
-        moments = moments.add(np.full(3, value))
+        moments = moments.add(np.full(3, value), np.full(3, 0.5))
     np.testing.assert_allclose(moments.mean, 1.0, rtol=1e-5)
     np.testing.assert_allclose(moments.variance, 0.0, atol=1e-4)
     moments = RunningMoments.empty(1)
     for value in [2.0, 4.0]:
-        moments = moments.add(np.array([value]))
+        moments = moments.add(np.array([value]), np.array([value]))
     assert moments.mean[0] == 3.0
     assert moments.variance[0] == 1.0
 
@@ -67,8 +67,9 @@ def test_the_bound_is_the_excess_of_held_out_error():
 
 
 def test_chains_are_pooled_with_the_variance_between_them():
-    chains = [RunningMoments(5, np.full(1, m), np.full(1, m**2 + 0.5)) for m in (1.0, 3.0)]
-    assert [float(each[0]) for each in pooled(chains)] == [2.0, 1.5]
+    chains = [RunningMoments(5, *np.array([[m], [m**2 + 0.5], [m / 4 + 0.25]])) for m in (1.0, 3.0)]
+    found = pooled(Observations(np.zeros((1, 3)), np.zeros(1), SHAPE), chains)
+    assert [float(each[0]) for each in found[1:]] == [2.0, 1.5, 0.75]
 
 
 def test_noise_that_is_not_normal_is_not_fitted_away(rng):

@@ -142,9 +142,47 @@ def test_whole_tensor_equals_cell_by_cell(rng, likelihood, cells, monkeypatch):
             np.testing.assert_allclose(one.ravel(), two, rtol=1e-8, atol=1e-9)
 
 
+def test_a_part_of_the_levels_is_a_part_of_the_tensor(rng):
+    posterior = make_posterior(rng, Gaussian())
+    levels = [np.sort(rng.choice(size, max(1, size - 1), False)) for size in posterior.shape]
+    whole, _ = posterior.tensor()
+    part, _ = posterior.at_levels(levels).tensor()
+    np.testing.assert_allclose(part, whole[np.ix_(*levels)])
+
+
 def test_chunks_change_nothing(rng, coords, monkeypatch):
     posterior = make_posterior(rng, Gaussian())
     whole = posterior.moments(coords), posterior.interval(coords, 0.9)
     monkeypatch.setattr(posterior_module, "CHUNK_BYTES", 8 * posterior.n_draws * 7)
     pieces = posterior.moments(coords), posterior.interval(coords, 0.9)
     np.testing.assert_array_equal(whole, pieces)
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=repr)
+@pytest.mark.parametrize("box", [0, 10**9])
+@pytest.mark.parametrize("noise", [True, False])
+def test_the_summary_is_moments_and_interval(rng, coords, likelihood, box, noise, monkeypatch):
+    """By boxes, if they may be as large as they like, and cell by cell, if they may not."""
+    monkeypatch.setattr(posterior_module, "DENSE_BOX", box)
+    posterior = make_posterior(rng, likelihood)
+    found = posterior.summarise(coords, 0.8, noise)
+    expected = (*posterior.moments(coords, noise), *posterior.interval(coords, 0.8, noise))
+    for one, two in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-8, atol=1e-12)
+
+
+def test_the_summary_is_of_probabilities_where_there_are_two_values(rng, coords):
+    for likelihood, noise in ((Gaussian(), True), (Bernoulli(), False)):
+        posterior = make_posterior(rng, likelihood)
+        np.testing.assert_array_equal(
+            posterior.summarise(coords, 0.8), posterior.summarise(coords, 0.8, noise)
+        )
+
+
+def test_the_order_of_cells_does_not_change_a_bit_of_the_summary(rng, coords, monkeypatch):
+    monkeypatch.setattr(posterior_module, "CHUNK_BYTES", 8 * 10 * 7)
+    posterior = make_posterior(rng, Gaussian())
+    order = rng.permutation(np.repeat(np.arange(len(coords)), 2))
+    turned = posterior.summarise(coords[order], 0.9)
+    for one, two in zip(posterior.summarise(coords, 0.9), turned, strict=True):
+        np.testing.assert_array_equal(one[order], two)

@@ -103,7 +103,7 @@ def test_the_rank_rests_before_the_first_kept_draw(rng):
     _, data, prior = draw_model(rng, Gaussian(), CORE_PRIORS[0])
     policy = Adaption(every=1, kappa1=-1e-12, maximum=50, threshold=0.0)
     schedule = Schedule(21, 9, 2**30)
-    _, [(draws, trace)] = run_chains(data, Gaussian(), prior, policy, schedule, 0, 1, 1)
+    [(draws, trace)] = run_chains(data, Gaussian(), prior, policy, schedule, 0, 1, 1).chains
     assert tuple(trace.rank[0]) == (2, 2, 2)
     assert tuple(trace.rank[schedule.adapt - 1]) != tuple(trace.rank[schedule.adapt])
     assert len(set(map(tuple, trace.rank[schedule.adapt :]))) == 1

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bayesring import TensorRing, load, storage
+from bayesring.observations import HeldOut
 
 X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
 
@@ -91,6 +92,15 @@ def test_a_missing_folder_is_named(path):
         load(path).save(path.parent / "nowhere" / "model.ring")
 
 
+def test_predictions_for_held_out_values_are_kept(path):
+    ring = load(path)
+    assert ring.held_out_ is None
+    ring.held_out_ = HeldOut(X, *np.arange(9.0).reshape(3, 3))
+    ring.save(path)
+    for found, given in zip(load(path).held_out_, ring.held_out_, strict=True):
+        np.testing.assert_array_equal(found, given)
+
+
 def test_files_have_the_usual_rights(path):
     (path.parent / "plain").touch()
     assert path.stat().st_mode == (path.parent / "plain").stat().st_mode
@@ -113,3 +123,21 @@ def test_a_failed_write_leaves_the_old_file(path):
         storage.write(path, {}, {"bad": np.array([object()], dtype=object)})
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_training_observations_are_kept_in_order_and_in_their_units(path, monkeypatch):
+    observed = load(path).observed_
+    np.testing.assert_array_equal(observed.coords, X)
+    np.testing.assert_array_equal(observed.values, [1.0, 2.0, 3.0])
+    assert observed.coords.dtype == np.int32
+    assert observed.shape == (3, 2, 2)
+    monkeypatch.setattr(storage, "MOST_OBSERVATIONS", 2)
+    load(path).save(path)
+    assert load(path).observed_ is None
+
+
+def test_a_ring_of_coordinates_has_plain_labels(path):
+    labels = load(path).labels_
+    assert labels.names == ("mode 0", "mode 1", "mode 2")
+    assert labels.levels == (None, None, None)
+    assert labels.value is None

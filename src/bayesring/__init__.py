@@ -1,7 +1,8 @@
 """Bayesian completion of multiway data with tensor rings."""
 
+from bayesring.completion import Completion, complete
 from bayesring.estimator import TensorRing, load
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["TensorRing", "__version__", "load"]
+__all__ = ["Completion", "TensorRing", "__version__", "complete", "load"]

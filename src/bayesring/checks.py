@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,17 +71,17 @@ def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> Non
         )
 
 
-def check_values(y: Any, n_rows: int) -> FloatArray:
+def check_values(y: Any, n_rows: int, name: str = "y") -> FloatArray:
     """Values as an (n,) array of finite numbers, float64 or what fits into float32."""
-    values = _as_array(y, "y")
+    values = _as_array(y, name)
     if values.ndim != 1:
         raise ValueError(
-            f"y must have one value per row of X and 1 dimension, got shape {values.shape}."
+            f"{name} must have one value per row of X and 1 dimension, got shape {values.shape}."
         )
     if len(values) != n_rows:
-        raise ValueError(f"y has {len(values)} values, but X has {n_rows} rows.")
+        raise ValueError(f"{name} has {len(values)} values, but X has {n_rows} rows.")
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"y must hold real numbers, got values of type {values.dtype}.")
+        raise ValueError(f"{name} must hold real numbers, got values of type {values.dtype}.")
     values = values.astype(
         np.float32 if np.can_cast(values.dtype, np.float32) else np.float64, copy=False
     )
@@ -88,7 +90,7 @@ def check_values(y: Any, n_rows: int) -> FloatArray:
         row = int(np.argmin(finite))
         found = "NaN" if np.isnan(values[row]) else "infinity"
         raise ValueError(
-            f"y must be finite, got {found} in row {row}; leave missing cells out of X and y."
+            f"{name} must be finite, got {found} in row {row}; leave missing cells out of X and y."
         )
     return np.asarray(values)
 
@@ -134,6 +136,30 @@ def check_level(level: float) -> float:
     if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
         raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}.")
     return float(level)
+
+
+def free_memory() -> int | None:
+    """Bytes of memory that are free for use, if the system tells."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        amounts = dict(line.split(":") for line in lines)
+        return 1024 * int(amounts["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_fits(n_bytes: int, what: str, instead: str) -> None:
+    """Refuse results larger than the memory that is free."""
+    free = free_memory()
+    if free is not None and n_bytes > free:
+        raise ValueError(
+            f"{what} takes {n_bytes / 2**30:,.1f} GiB, but {free / 2**30:,.1f} GiB of memory are "
+            f"free; {instead}"
+        )
 
 
 def unknown_name(argument: str, value: Any, known: Iterable[str], otherwise: str) -> ValueError:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from math import prod
 from typing import Any
 
 import numba
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.random import Generator, RandomState, SeedSequence
 from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
-from sklearn.utils import ClassifierTags, RegressorTags, Tags
+from sklearn.utils import ClassifierTags, RegressorTags, Tags, estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,8 +23,10 @@ from bayesring import likelihoods, priors, storage
 from bayesring.checks import (
     check_coordinates,
     check_count,
+    check_fits,
     check_level,
     check_observations,
+    check_shape,
     check_values,
     check_within,
     unknown_name,
@@ -34,15 +38,36 @@ from bayesring.convergence import (
     random_cells,
     to_datatree,
 )
+from bayesring.infer.holdout import Predicted
 from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, StrandGrowth, Truncation
 from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
+from bayesring.interchange import to_tensorly
+from bayesring.labels import Labels, plain_labels
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
-from bayesring.posterior import Posterior
+from bayesring.observations import HeldOut, Observations, in_order
+from bayesring.posterior import Posterior, Prediction
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
 from bayesring.progress import chain_progress
-from bayesring.types import FloatArray, RingSize
+from bayesring.report.brief import brief
+from bayesring.report.fitted import Fitted
+from bayesring.report.methods import Reporting
+from bayesring.suggestion import candidate_cells, is_observed, most_uncertain
+from bayesring.tables import (
+    add_columns,
+    code_table,
+    describe_unseen,
+    find_columns,
+    is_table,
+    kind_of,
+    locate,
+    make_table,
+    open_table,
+    values_of,
+)
+from bayesring.types import FloatArray, IntArray, RingSize
+from bayesring.unseen import cover
 
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "gaussian": Gaussian,
@@ -55,7 +80,7 @@ SAMPLE_STREAM = 1
 """Sets the stream of `sample` apart from a user's own stream of the same seed."""
 
 
-class TensorRing(BaseEstimator):  # type: ignore[misc]
+class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     """Bayesian tensor ring: completes a tensor from some of its cells, with error bars.
 
     Parameters
@@ -85,6 +110,12 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
     trace_ : one `Trace` per chain, with rank, noise, errors of every scan
     seed_ : the seed that gives this result again
     n_observations_ : number of training observations
+    labels_ : what modes and slices are called, a `bayesring.labels.Labels`
+    table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
+    observed_ : the training `Observations`, sorted by coordinates; None in a model loaded from a
+        file that was saved with more than two million of them
+    held_out_ : what was predicted for training values before the chains saw them, a
+        `bayesring.observations.HeldOut`, or None if none were held out
     """
 
     def __init__(
@@ -120,10 +151,52 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> TensorRing:
-        """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D)."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        modes: Sequence[str] | None = None,
+        value: str | None = None,
+    ) -> TensorRing:
+        """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D).
+
+        Or given a long table `X` (pandas, polars, pyarrow): `modes` names its key columns and
+        `value` the column of values, unless both are obvious or `y` holds the values. Keys may be
+        text, categories, numbers or dates; numbers are labels, too. Rows without a value are not
+        used, but their labels are known from then on. A table of integer coordinates with `y`,
+        and without `modes`, is taken as coordinates.
+        """
+        if modes is None and value is None and (y is not None or not is_table(X)):
+            data = check_observations(X, y, self.shape if shape is None else shape)
+            return self.fit_observations(data, plain_labels(len(data.shape)))
+        if not is_table(X):
+            raise ValueError(
+                f"modes and value name the columns of a table, but X is of type "
+                f"{type(X).__name__}; give a pandas, polars or pyarrow table, or coordinates "
+                "and y."
+            )
+        frame = open_table(X, "X")
+        coded = code_table(frame, find_columns(frame, modes, value, y is not None), y)
+        data = coded.observations
+        wanted = self.shape if shape is None else shape
+        if wanted is not None and check_shape(wanted, data.coords) != data.shape:
+            raise ValueError(
+                f"shape {tuple(wanted)} does not fit the labels of the table, which has "
+                f"{data.shape} of them; leave shape out."
+            )
+        return self.fit_observations(data, coded.labels, kind_of(frame))
+
+    def fit_observations(
+        self, data: Observations, labels: Labels, kind: str | None = None
+    ) -> TensorRing:
+        """Sample the posterior given observations in coordinates, with the labels they stand for.
+
+        Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
+        the table that they came from, if any.
+        """
         likelihood, prior, policy = self._resolve()
-        data = check_observations(X, y, self.shape if shape is None else shape)
         likelihood.check(data.values)
         warmup = check_count(self.warmup, "warmup", 0)
         draws = check_count(self.draws, "draws", 1)
@@ -131,16 +204,16 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         budget = check_count(self.max_memory, "max_memory", 1)
         n_jobs = count_threads(self.n_jobs)
         for concern in likelihood.data_concerns(data.values):
-            warnings.warn(concern, UserWarning, stacklevel=2)
+            warnings.warn(concern, UserWarning, stacklevel=3)
         location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
         data = data._replace(location=location, scale=scale)
         seed = _seed(self.random_state)
-        size = policy.start(data.shape, len(data.values))
+        size = policy.start(len(data.shape))
         _check_memory(data.shape, size, budget // chains)
         described = self._describe(likelihood, prior, policy, seed)
 
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
-            likelihood, results = run_chains(
+            likelihood, results, predicted = run_chains(
                 data,
                 likelihood,
                 prior,
@@ -161,37 +234,59 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         self.seed_ = seed
         self.warmup_ = warmup
         self.n_observations_ = len(data.values)
+        self.labels_ = labels
+        self.table_kind_ = kind
+        self.observed_ = _kept(data)
+        self.held_out_ = None if predicted is None else _in_units(predicted, location, scale)
         self.description_ = described
         self._set_fitted()
         return self
 
-    def predict(self, X: Any, return_std: bool = False, *, noise: bool = True) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, *, noise: bool | None = None, level: float = 0.9
+    ) -> Any:
         """Posterior mean of a new observation at each row of `X`; Bernoulli: P(y = 1).
 
         With `return_std`, also its standard deviation; with ``noise=False`` the deviation of the
         mean or probability alone.
+
+        If `X` is a table with the key columns of the fit, so is the result: keys, mean, std, and
+        lower and upper end of the interval of `level`, for a new observation or, if the values
+        are binary, for the probability, unless `noise` says otherwise. Labels that the fit did
+        not know are answered as `bayesring.unseen` says, with a warning.
         """
-        mean, deviation = self._posterior().moments(self._coords(X), noise)
+        posterior, coords = self._locate(X)
+        if self._is_labelled(X):
+            return self._tabulate(X, posterior, coords, noise, level, Prediction._fields)
+        mean, deviation = posterior.moments(coords, noise is not False)
         return (mean, deviation) if return_std else mean
 
-    def predict_interval(
-        self, X: Any, level: float = 0.9, *, noise: bool = True
-    ) -> tuple[FloatArray, FloatArray]:
+    def predict_interval(self, X: Any, level: float = 0.9, *, noise: bool | None = None) -> Any:
         """Lower and upper end of the central interval of a new observation.
 
-        With ``noise=False`` the interval is for its mean or probability.
+        With ``noise=False`` the interval is for its mean or probability. Tables as in `predict`.
         """
-        return self._posterior().interval(self._coords(X), check_level(level), noise)
+        posterior, coords = self._locate(X)
+        if self._is_labelled(X):
+            return self._tabulate(X, posterior, coords, noise, level, ("lower", "upper"))
+        return posterior.interval(coords, check_level(level), noise is not False)
 
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
         """`predict` for every cell, as an array of shape `shape_`."""
-        mean, deviation = self._posterior().tensor(noise)
+        posterior = self._posterior()
+        check_fits(
+            2 * 8 * prod(posterior.shape),
+            f"the whole tensor of shape {posterior.shape} with its error bars",
+            "predict the cells that you need with predict(X).",
+        )
+        mean, deviation = posterior.tensor(noise)
         return (mean, deviation) if return_std else mean
 
     @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of 0 and of 1, (n, 2); only for likelihoods with two values."""
-        one = self.predict(X)
+        posterior, coords = self._locate(X)
+        one, _ = posterior.moments(coords)
         return np.column_stack([1.0 - one, one])
 
     def sample(
@@ -201,14 +296,19 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
 
         The same every time, unless `random_state` says otherwise.
         """
-        posterior, coords = self._posterior(), self._coords(X)
+        posterior, coords = self._locate(X)
         own = [self.seed_, SAMPLE_STREAM]
         rng = np.random.default_rng(own if random_state is None else random_state)
         return posterior.sample(rng, coords, check_count(n_draws, "n_draws", 1))
 
-    def score(self, X: Any, y: Any) -> float:
-        """R^2 of the predictions, or the mean log score for binary data."""
-        posterior, coords = self._posterior(), self._coords(X)
+    def score(self, X: Any, y: Any = None) -> float:
+        """R^2 of the predictions, or the mean log score for binary data.
+
+        A table may hold the values itself, in the column of values of the fit.
+        """
+        posterior, coords = self._locate(X)
+        if y is None and self._is_labelled(X) and self.labels_.value is not None:
+            y = values_of(open_table(X, "X"), self.labels_.value)
         values = check_values(y, len(coords))
         if posterior.likelihood.estimator_type == "classifier":
             posterior.likelihood.check(values)
@@ -226,7 +326,7 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             self.trace_,
             self.warmup_,
             self.n_observations_,
-            None if X is None else self._coords(X),
+            None if X is None else self._known_coords(X),
             self.seed_,
         )
         if found.problems:
@@ -240,8 +340,53 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         ``arviz.InferenceData.from_datatree`` before.
         """
         posterior = self._posterior()
-        cells = random_cells(posterior.shape, self.seed_) if X is None else self._coords(X)
+        cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
         return to_datatree(posterior, self.trace_, cells)
+
+    def to_tensorly(self, draw: int = 0) -> Any:
+        """One of the draws as a `TRTensor` of TensorLy, in the units of the data.
+
+        Ranks are one higher than those of the ring if the values have a mean to carry, see
+        `bayesring.interchange`. Do not average the cores of several draws: they are defined only
+        up to an invertible matrix on each bond.
+        """
+        return to_tensorly(self._posterior(), draw)
+
+    def suggest(self, n: int = 10, candidates: Any = None) -> Any:
+        """The `n` cells not observed yet whose measurement would teach most.
+
+        They are those with the largest posterior deviation of the mean or probability, noise left
+        out, largest first; each is judged by itself. `candidates`, coordinates or a table, limits
+        the choice; without it, all cells are compared, or, of a tensor with more than 200,000
+        cells, so many of them drawn at random.
+
+        Returns coordinates (n, D), or, for labels from a table, a table with the keys and `std`.
+        """
+        posterior, n = self._posterior(), check_count(n, "n", 1)
+        if candidates is None:
+            coords = candidate_cells(posterior.shape, self.observed_, self.seed_)
+            rows, deviation = most_uncertain(posterior, coords, n)
+            return self._cells_as_given(coords[rows], deviation)
+        coords = self._coords(candidates)
+        free = np.flatnonzero(~is_observed(coords, self.observed_))
+        rows, deviation = most_uncertain(*cover(posterior, coords[free], self.seed_), n)
+        if self._is_labelled(candidates):
+            keys = open_table(candidates, "candidates").select(self.labels_.names)
+            return add_columns(keys[free[rows].tolist()], {"std": deviation}).to_native()
+        return coords[free[rows]]
+
+    def _cells_as_given(self, coords: IntArray, deviation: FloatArray) -> Any:
+        """Cells as a table of the kind fitted, or as coordinates if it was none."""
+        if self.table_kind_ is None:
+            return coords
+        columns = {
+            name: levels[coords[:, mode]]
+            for mode, (name, levels) in enumerate(
+                zip(self.labels_.names, self.labels_.levels, strict=True)
+            )
+            if levels is not None
+        }
+        return make_table(self.table_kind_, columns | {"std": deviation})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""
@@ -253,8 +398,15 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             "scale": posterior.scale,
             "warmup": self.warmup_,
             "n_observations": self.n_observations_,
+            "labels": {
+                "names": self.labels_.names,
+                "value": self.labels_.value,
+                "table kind": self.table_kind_,
+            },
         }
         arrays = storage.chains_to_arrays(posterior.chains, self.trace_)
+        arrays |= storage.training_to_arrays(self.labels_, self.observed_)
+        arrays |= storage.held_out_to_arrays(self.held_out_)
         storage.write(path, description, arrays)
 
     def _describe(
@@ -298,6 +450,27 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
             )
         return likelihood, prior, _policy(self.rank)
 
+    def _fitted(self) -> Fitted:
+        return Fitted(
+            self._posterior(),
+            self.trace_,
+            self.warmup_,
+            self.n_observations_,
+            self.seed_,
+            self.labels_,
+            self.observed_,
+            self.held_out_,
+            self.description_,
+        )
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a fitted model at a glance, then the parameters."""
+        parameters = str(estimator_html_repr(self))
+        return brief(self._fitted()) + parameters if hasattr(self, "posterior_") else parameters
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def _has_probabilities(self) -> bool:
         if self.__sklearn_tags__().estimator_type == "classifier":
             return True
@@ -310,10 +483,55 @@ class TensorRing(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "posterior_")
         return self.posterior_
 
-    def _coords(self, X: Any) -> Any:
+    def _is_labelled(self, X: Any) -> bool:
+        """Whether `X` is a table of labels; one of mere coordinates does for a ring without any."""
+        self._posterior()
+        if not is_table(X):
+            return False
+        names = open_table(X, "X").columns
+        has_levels = any(levels is not None for levels in self.labels_.levels)
+        return has_levels or set(self.labels_.names) <= set(names)
+
+    def _coords(self, X: Any) -> IntArray:
+        """Coordinates of the rows of `X`; labels that the fit did not know get the mode's size."""
+        if self._is_labelled(X):
+            return locate(open_table(X, "X"), self.labels_, self.posterior_.shape)
         coords = check_coordinates(X)
         check_within(coords, self.posterior_.shape)
         return coords
+
+    def _known_coords(self, X: Any) -> IntArray:
+        coords = self._coords(X)
+        check_within(coords, self.posterior_.shape)
+        return coords
+
+    def _locate(self, X: Any) -> tuple[Posterior, IntArray]:
+        """A posterior and coordinates in it that stand for the rows of `X`; warns of new labels."""
+        posterior = self._posterior()
+        coords = self._coords(X)
+        if np.any(coords >= posterior.shape):
+            unseen = describe_unseen(open_table(X, "X"), self.labels_, coords)
+            warnings.warn(
+                f"Labels that the fit did not know: {unseen}; each is predicted as one of the "
+                "known labels, picked at random.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return cover(posterior, coords, self.seed_)
+
+    def _tabulate(
+        self,
+        X: Any,
+        posterior: Posterior,
+        coords: IntArray,
+        noise: bool | None,
+        level: float,
+        names: Sequence[str],
+    ) -> Any:
+        """A table of the kind of `X` with its key columns and the named predictions."""
+        found = posterior.summarise(coords, check_level(level), noise)
+        keys = open_table(X, "X").select(self.labels_.names)
+        return add_columns(keys, {name: getattr(found, name) for name in names}).to_native()
 
     def _set_fitted(self) -> None:
         """Set the attributes that follow from the posterior."""
@@ -364,6 +582,11 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         ring.seed_ = parameters["random_state"]
         ring.n_observations_ = description["n_observations"]
         ring.warmup_ = description["warmup"]
+        ring.table_kind_ = description.get("labels", {}).get("table kind")
+        ring.labels_, ring.observed_ = storage.training_from_arrays(
+            description.get("labels"), arrays, shape
+        )
+        ring.held_out_ = storage.held_out_from_arrays(arrays)
         kept = ("parameters", "likelihood", "prior", "rank", "versions")
         ring.description_ = {name: description[name] for name in kept}
     except (KeyError, TypeError, IndexError) as error:
@@ -412,6 +635,24 @@ def _check_memory(shape: tuple[int, ...], size: RingSize, budget: int) -> None:
         )
 
 
+def _kept(data: Observations) -> Observations | None:
+    """The training data in an order of their own and in their units, unless there are too many."""
+    if len(data.values) > storage.MOST_OBSERVATIONS:
+        return None
+    return in_order(data._replace(location=0.0, scale=1.0))
+
+
+def _in_units(predicted: Predicted, location: float, scale: float) -> HeldOut:
+    """What was predicted of held-out values, in the units of the data."""
+    deviation = np.sqrt(predicted.variance + predicted.noise)
+    return HeldOut(
+        np.asarray(predicted.data.coords),
+        location + scale * np.asarray(predicted.data.values),
+        location + scale * predicted.mean,
+        scale * deviation,
+    )
+
+
 def _storable_classes() -> dict[str, Callable[..., Any]]:
     """Classes that a model file may name."""
     found = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
@@ -433,6 +674,7 @@ def _seed(random_state: Any) -> int:
 def _versions() -> dict[str, str]:
     """What a result, to the bit, depends on besides seed and data."""
     return {
+        "bayesring": version("bayesring"),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "numba": numba.__version__,

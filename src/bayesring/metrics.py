@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.ndimage import uniform_filter
 from scipy.special import logsumexp
@@ -87,6 +89,36 @@ def mixture_log_score(truth: FloatArray, centres: FloatArray, deviations: FloatA
     z = (truth - centres) / deviations[:, None]
     log_densities = -0.5 * z**2 - np.log(deviations * np.sqrt(2 * np.pi))[:, None]
     return float(np.mean(logsumexp(log_densities, axis=0) - np.log(len(centres))))
+
+
+class CalibrationBins(NamedTuple):
+    """Binary observations by predicted probability, in bins of equal width; sums per bin."""
+
+    number: FloatArray
+    probability: FloatArray
+    ones: FloatArray
+    variance: FloatArray
+    """Sum of p (1 - p)."""
+
+    def error(self) -> float:
+        """Expected calibration error: mean distance between probability and frequency of ones."""
+        return float(np.abs(self.ones - self.probability).sum() / self.number.sum())
+
+    def chance(self, level: float = 0.95, n: int = 20_000, seed: int = 0) -> float:
+        """Quantile of the error that probabilities right in every bin would show by chance."""
+        gaps = np.random.default_rng(seed).standard_normal((n, len(self.number)))
+        errors = np.abs(gaps * np.sqrt(self.variance)).sum(axis=1) / self.number.sum()
+        return float(np.quantile(errors, level))
+
+
+def calibration_bins(
+    truth: FloatArray, probability: FloatArray, n_bins: int = 10
+) -> CalibrationBins:
+    """Sort binary observations into bins of equal width by their predicted probability."""
+    place = np.minimum((probability * n_bins).astype(int), n_bins - 1)
+    columns = (np.ones_like(probability), probability, truth, probability * (1 - probability))
+    sums = [np.bincount(place, each, minlength=n_bins).astype(float) for each in columns]
+    return CalibrationBins(*sums)
 
 
 def crps(truth: FloatArray, samples: FloatArray) -> float:

@@ -39,6 +39,19 @@ class Observations(NamedTuple):
     """Units of the values, which `in_order` takes out: they become (value - location) / scale."""
 
 
+class HeldOut(NamedTuple):
+    """Predictions for training values made before the chains saw them, in the units of the data."""
+
+    coords: IntArray
+    """(n, D)."""
+    values: FloatArray
+    """(n,), what was observed."""
+    mean: FloatArray
+    """(n,), of a new observation; for binary data the probability of a one."""
+    std: FloatArray
+    """(n,), of a new observation."""
+
+
 class Block(NamedTuple):
     """Consecutive slices of one mode with their observations, or a part of one large slice."""
 

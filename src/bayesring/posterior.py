@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -28,6 +29,17 @@ COLUMNS = 1024
 """Cells whose quantiles one thread works out at a time."""
 DENSE_CELLS = 2**20
 """Cells of a whole tensor that are worked on at a time."""
+DENSE_BOX = 8
+"""Cells of a box per cell asked for, up to which all cells of the box are worked out."""
+
+
+class Prediction(NamedTuple):
+    """What is known about new observations, or their means, at some cells, (n,) each."""
+
+    mean: FloatArray
+    std: FloatArray
+    lower: FloatArray
+    upper: FloatArray
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,23 @@ class Posterior:
             draw -= len(draws.flat)
         raise IndexError(f"draw is beyond the {self.n_draws} kept ones.")
 
+    def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
+        """The posterior of the sub-tensor that has only the given levels of each mode."""
+        shape = tuple(len(chosen) for chosen in levels)
+        return replace(self, shape=shape, chains=tuple(self._parts(levels)))
+
+    def _parts(self, levels: Sequence[IntArray]) -> Iterator[Draws]:
+        """Draws of every chain with the given slices of the cores alone."""
+        for draws in self.chains:
+            cores = []
+            for mode, (size, chosen) in enumerate(zip(self.shape, levels, strict=True)):
+                entries = draws.strands * int(draws.bonds[mode - 1] * draws.bonds[mode])
+                start = int(draws.starts[mode])
+                core = draws.flat[:, start : start + size * entries].reshape(-1, size, entries)
+                cores.append(core[:, chosen].reshape(len(core), -1))
+            starts = np.cumsum([0, *(core.shape[1] for core in cores[:-1])])
+            yield draws._replace(flat=np.concatenate(cores, axis=1), starts=starts)
+
     def entries(self, coords: IntArray) -> FloatArray:
         """F at `coords` (n, D) for every draw, (S, n), in standardised units."""
         order = np.argsort(coords[:, 0], kind="stable")  # the kernel is quickest so
@@ -91,41 +120,72 @@ class Posterior:
         self._map(fill, range(len(rows)))
         return fitted
 
-    def moments(self, coords: IntArray, noise: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of a new observation, or of its mean if not `noise`."""
+    def moments(
+        self, coords: IntArray, noise: bool = True, boxes: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of a new observation, or of its mean if not `noise`.
+
+        With `boxes`, cells that fill a box well are worked out by matrix products.
+        """
         mean, variance = np.empty(len(coords)), np.empty(len(coords))
-        nuisance = self.nuisance
-        for rows, fitted in self._chunks(coords):
-            means = self.likelihood.mean(fitted)
-            mean[rows] = means.mean(axis=0)
-            variance[rows] = means.var(axis=0)
-            if noise:
-                variance[rows] += self.likelihood.variance(fitted, nuisance).mean(axis=0)
+        for rows, fitted in self._chunks(coords, boxes):
+            mean[rows], variance[rows] = self._moments_of(fitted, noise)
         return self._restore(mean), self.scale * np.sqrt(variance)
 
     def interval(
         self, coords: IntArray, level: float, noise: bool = True
     ) -> tuple[FloatArray, FloatArray]:
         """Central interval of a new observation, or of its mean or probability if not `noise`."""
-        tails = (0.5 * (1 - level), 0.5 * (1 + level))
         ends = np.empty((2, len(coords)))
-        nuisance = self.nuisance
         for rows, fitted in self._chunks(coords):
-            if noise:
-                self._fill_quantiles(ends[:, rows], tails, fitted, nuisance)
-            else:
-                ends[:, rows] = np.quantile(self.likelihood.mean(fitted), tails, axis=0)
+            self._fill_ends(ends[:, rows], level, fitted, noise)
         return self._restore(ends[0]), self._restore(ends[1])
 
-    def _fill_quantiles(
-        self, ends: FloatArray, levels: Sequence[float], fitted: FloatArray, nuisance: FloatArray
-    ) -> None:
-        """Quantiles of new observations, some columns at a time in threads."""
+    def summarise(self, coords: IntArray, level: float, noise: bool | None = None) -> Prediction:
+        """Moments and interval at once, each cell worked out once, in an order of its own.
+
+        If `noise` is None, they are those of a new observation, or, for likelihoods with two
+        values, of its probability: an interval from 0 to 1 would say nothing.
+        Where the cells fill a box well, whole boxes are worked out by matrix products: much
+        faster, and the same up to rounding. The order of `coords` does not change a bit.
+        """
+        if noise is None:
+            noise = self.likelihood.estimator_type != "classifier"
+        cells, places = np.unique(np.ravel_multi_index(coords.T, self.shape), return_inverse=True)
+        mean, variance = np.empty(len(cells)), np.empty(len(cells))
+        ends = np.empty((2, len(cells)))
+        ordered = np.stack(np.unravel_index(cells, self.shape), axis=1)
+        for rows, fitted in self._chunks(ordered, boxes=True):
+            mean[rows], variance[rows] = self._moments_of(fitted, noise)
+            self._fill_ends(ends[:, rows], level, fitted, noise)
+        return Prediction(
+            self._restore(mean)[places],
+            (self.scale * np.sqrt(variance))[places],
+            self._restore(ends[0])[places],
+            self._restore(ends[1])[places],
+        )
+
+    def _moments_of(self, fitted: FloatArray, noise: bool) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance over draws, standardised."""
+        means = self.likelihood.mean(fitted)
+        variance = means.var(axis=0)
+        if noise:
+            variance = variance + self.likelihood.variance(fitted, self.nuisance).mean(axis=0)
+        return means.mean(axis=0), variance
+
+    def _fill_ends(self, ends: FloatArray, level: float, fitted: FloatArray, noise: bool) -> None:
+        """Both ends of the central interval, some columns at a time in threads."""
+        tails = (0.5 * (1 - level), 0.5 * (1 + level))
+        nuisance = self.nuisance
 
         def fill(start: int) -> None:
             columns = slice(start, start + COLUMNS)
-            for end, level in zip(ends, levels, strict=True):
-                end[columns] = self.likelihood.quantile(level, fitted[:, columns], nuisance)
+            if noise:
+                for end, tail in zip(ends, tails, strict=True):
+                    end[columns] = self.likelihood.quantile(tail, fitted[:, columns], nuisance)
+            else:
+                means = self.likelihood.mean(fitted[:, columns])
+                ends[:, columns] = np.quantile(means, tails, axis=0)
 
         self._map(fill, range(0, fitted.shape[1], COLUMNS))
 
@@ -193,11 +253,29 @@ class Posterior:
     def _restore(self, values: FloatArray) -> FloatArray:
         return self.location + self.scale * values
 
-    def _chunks(self, coords: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+    def _chunks(self, coords: IntArray, boxes: bool = False) -> Iterator[tuple[slice, FloatArray]]:
         size = max(1, CHUNK_BYTES // (8 * self.n_draws))
         for start in range(0, len(coords), size):
             rows = slice(start, min(start + size, len(coords)))
-            yield rows, self.entries(coords[rows])
+            first, last = coords[rows].min(axis=0), coords[rows].max(axis=0) + 1
+            if boxes and prod((last - first).tolist()) <= DENSE_BOX * (rows.stop - start):
+                yield rows, self._entries_in_box(coords[rows], first, last)
+            else:
+                yield rows, self.entries(coords[rows])
+
+    def _entries_in_box(self, coords: IntArray, first: IntArray, last: IntArray) -> FloatArray:
+        """F at `coords` between `first` and `last`, as `entries`, from all cells of that box."""
+        cells = np.ravel_multi_index((coords - first).T, tuple(last - first))
+        fitted = np.empty((self.n_draws, len(coords)))
+
+        def fill(draw: int) -> None:
+            cores = self.cores(draw)
+            cut = [core[a:b] for core, a, b in zip(cores, first, last, strict=True)]
+            fitted[draw] = ring.dense(cut).ravel()[cells]
+
+        with one_blas_thread:
+            self._map(fill, range(self.n_draws))
+        return fitted
 
     def _map(self, function: Callable[[int], None], items: range) -> None:
         if self.n_jobs == 1 or len(items) == 1:

@@ -1,10 +1,10 @@
-"""A progress bar per chain: scan, rank, noise, training error, time left."""
+"""Progress bars: one per chain with scan, rank, noise, error; one for work in steps."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from bayesring.kernels import slices
 
 PATIENCE = 1.0
 """Seconds of work before anything is shown, so that quick fits stay quiet."""
+STEP_PATIENCE = 2.0
+"""The same for work in steps, such as a report."""
 REFRESH = 0.1
 """Seconds between two updates of a bar."""
 
@@ -93,3 +95,38 @@ def chain_progress(
         yield bars
     finally:
         bars.stop()
+
+
+@contextmanager
+def step_progress(show: bool, steps: int) -> Iterator[Callable[[str], None]]:
+    """A bar for work in steps; call what it yields with the name of each step as it begins."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("", total=steps)
+    begin = time.monotonic()
+    started = False
+
+    def step(name: str) -> None:
+        nonlocal started
+        if show and not started and time.monotonic() - begin > STEP_PATIENCE:
+            bar.start()
+            started = True
+        bar.update(task, description=name, advance=1)
+
+    try:
+        yield step
+    finally:
+        if started:
+            bar.stop()
+
+
+def say(notes: Iterable[str]) -> None:
+    """Show sentences where progress is shown."""
+    console = Console(stderr=True)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)

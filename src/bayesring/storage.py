@@ -9,9 +9,11 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
+import secrets
+import shutil
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.infer.run import Draws, Trace
+from bayesring.labels import Labels, plain_labels
+from bayesring.observations import HeldOut, Observations
 
 FORMAT = "bayesring model"
 VERSION = 1
 DESCRIPTION = "description.json"
+MOST_OBSERVATIONS = 2_000_000
+"""Training observations that are stored with a model; more than these are left out."""
 
 
 def write(
@@ -32,26 +38,48 @@ def write(
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
     """Write a description and named arrays to one file."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
+    with (
+        replacing(path) as temporary,
+        zipfile.ZipFile(temporary, "x", zipfile.ZIP_STORED, allowZip64=True) as archive,
+    ):
+        archive.writestr(_member(DESCRIPTION), text)
+        for name, array in arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
+            archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary name beside `path` to write to, a file or a folder, that is renamed at the end.
+
+    What was at `path` before stays whole until then, and for good if writing fails.
+    """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}.")
-    text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
     try:
-        with (
-            os.fdopen(handle, "wb") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
-        ):
-            archive.writestr(_member(DESCRIPTION), text)
-            for name, array in arrays.items():
-                buffer = io.BytesIO()
-                np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-                archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        yield temporary
+        if target.is_dir():
+            target.rename(old)
+            try:
+                temporary.rename(target)
+            except OSError:
+                old.rename(target)
+                raise
+        else:
+            temporary.replace(target)
+    finally:
+        _remove(temporary)
+        _remove(old)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -96,7 +124,8 @@ def chains_from_arrays(
 ) -> tuple[tuple[Draws, ...], list[Trace]]:
     """What `chains_to_arrays` named, checked against the shape of the tensor."""
     chains, traces = [], []
-    for chain in range(1 + max(int(name.split("/")[0]) for name in arrays)):
+    numbers = [name.split("/")[0] for name in arrays]
+    for chain in range(1 + max(int(number) for number in numbers if number.isdigit())):
         prefix = f"{chain}/"
         own = {
             name.removeprefix(prefix): array
@@ -118,11 +147,46 @@ def chains_from_arrays(
     return tuple(chains), traces
 
 
-def _umask() -> int:
-    """The rights that new files shall not have; reading it takes setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[str, NDArray[Any]]:
+    """Labels and training observations as named arrays; too many observations are left out."""
+    arrays: dict[str, NDArray[Any]] = {
+        f"labels/{mode}": levels for mode, levels in enumerate(labels.levels) if levels is not None
+    }
+    if observed is not None and len(observed.values) <= MOST_OBSERVATIONS:
+        arrays |= {"observed/coords": observed.coords, "observed/values": observed.values}
+    return arrays
+
+
+def training_from_arrays(
+    described: Mapping[str, Any] | None,
+    arrays: Mapping[str, NDArray[Any]],
+    shape: tuple[int, ...],
+) -> tuple[Labels, Observations | None]:
+    """What `training_to_arrays` named, checked against the shape; older files have no labels."""
+    labels = plain_labels(len(shape))
+    if described is not None:
+        levels = tuple(arrays.get(f"labels/{mode}") for mode in range(len(shape)))
+        labels = Labels(tuple(described["names"]), levels, described["value"])
+    for mode, (level, size) in enumerate(zip(labels.levels, shape, strict=True)):
+        if level is not None and level.shape != (size,):
+            raise ValueError(f"the labels of mode {mode} do not fit its size {size}.")
+    if "observed/coords" not in arrays:
+        return labels, None
+    return labels, Observations(arrays["observed/coords"], arrays["observed/values"], shape)
+
+
+def held_out_to_arrays(held: HeldOut | None) -> dict[str, NDArray[Any]]:
+    """Predictions for held-out values as named arrays."""
+    return (
+        {} if held is None else {f"held out/{name}": each for name, each in held._asdict().items()}
+    )
+
+
+def held_out_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> HeldOut | None:
+    """What `held_out_to_arrays` named; None in files that have none."""
+    if "held out/values" not in arrays:
+        return None
+    return HeldOut(*(arrays[f"held out/{name}"] for name in HeldOut._fields))
 
 
 def _member(name: str) -> zipfile.ZipInfo:

@@ -56,7 +56,7 @@ def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, update, r
             n_jobs=n_jobs,
             update=UPDATES[update],
             block_size=64,
-        )[1]
+        ).chains
         for n_jobs in (1, 2, 3)
     ]
     assert_same(results[0], results[1])
@@ -86,8 +86,8 @@ def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood, policy
         )
         for n_jobs in (1, 2)
     ]
-    assert results[0][0] == results[1][0]
-    results = [each[1] for each in results]
+    assert results[0].likelihood == results[1].likelihood
+    results = [each.chains for each in results]
     assert_same(*results)
     assert results[0][0][1].rank.max() > 2
     first, second = results[0][0][0].flat, results[0][1][0].flat

@@ -9,7 +9,7 @@ from bayesring.datasets.enron import load_enron
 from bayesring.datasets.indian_pines import load_indian_pines
 from bayesring.datasets.kinship import load_kinship
 from bayesring.datasets.splits import balanced_fold, random_split
-from bayesring.datasets.ushcn import load_ushcn
+from bayesring.datasets.ushcn import load_ushcn, ushcn_labels, ushcn_table
 
 __all__ = [
     "balanced_fold",
@@ -20,4 +20,6 @@ __all__ = [
     "load_kinship",
     "load_ushcn",
     "random_split",
+    "ushcn_labels",
+    "ushcn_table",
 ]

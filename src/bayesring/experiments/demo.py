@@ -10,11 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring import metrics
-from bayesring.datasets import load_indian_pines, random_split
+from bayesring.datasets import load_indian_pines, random_split, ushcn_table
 from bayesring.estimator import TensorRing
+from bayesring.files import write_table
+from bayesring.tables import make_table
 from bayesring.types import FloatArray
 
 SHARE = 0.01
+KNOWN_CLIMATE = 0.1
+"""Share of the climate table that has a value."""
 BANDS = (29, 120)
 N_CHECKED = 50_000
 """Test cells at which the intervals are checked."""
@@ -71,19 +75,21 @@ def run_demo(seed: int = 0, **settings: Any) -> tuple[DemoResult, DemoPictures, 
 
 def write_demo(folder: Path, result: DemoResult, pictures: DemoPictures, ring: TensorRing) -> None:
     """Write the pictures, the numbers and a short report into `folder`."""
-    from bayesring.report.figures import plot_bands, plot_rank_path
+    from bayesring.report.figures import plot_bands, save
 
     folder.mkdir(parents=True, exist_ok=True)
-    plot_bands(folder / "completion.png", BANDS, *pictures)
-    plot_rank_path(
-        folder / "rank.png",
-        [trace.rank for trace in ring.trace_],
-        [trace.described["rmse"] for trace in ring.trace_],
-        "RMSE",
-        ring.warmup,
-    )
+    save(plot_bands(BANDS, *pictures), folder / "completion.png")
+    save(ring.plot_rank().figure, folder / "rank.png")
+    ring.report(folder / "report.html", progress=ring.progress)
     (folder / "result.json").write_text(json.dumps(result._asdict(), indent=1) + "\n")
     (folder / "report.md").write_text(REPORT.format(**summary(result)))
+
+
+def write_climate(path: str, seed: int = 0) -> tuple[int, int]:
+    """Write the USHCN climate table with most of its values left out: rows, rows with a value."""
+    columns = ushcn_table(KNOWN_CLIMATE, seed)
+    write_table(path, make_table("pyarrow", columns))
+    return len(columns["value"]), int(np.isfinite(columns["value"]).sum())
 
 
 def summary(result: DemoResult) -> dict[str, str]:
@@ -111,4 +117,6 @@ REPORT = """# Indian Pines from 1 % of its cells
 ![observed, completed, truth, error bar](completion.png)
 
 ![path of the rank](rank.png)
+
+More, with slices to move through: [report.html](report.html).
 """

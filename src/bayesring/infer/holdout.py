@@ -50,24 +50,26 @@ def _some(data: Observations, chosen: NDArray[np.bool]) -> Observations:
 
 
 class RunningMoments(NamedTuple):
-    """Mean and mean square of E[y | f] at held-out cells over the last scans."""
+    """Averages over the last scans at held-out cells: of E[y | f], its square, and Var[y | f]."""
 
     n_scans: int
     mean: FloatArray
     square: FloatArray
+    noise: FloatArray
 
     @classmethod
     def empty(cls, n: int) -> RunningMoments:
         """Return moments before the first scan."""
-        return cls(0, np.zeros(n), np.zeros(n))
+        return cls(0, *np.zeros((3, n)))
 
-    def add(self, expected: FloatArray, memory: int = MEMORY) -> RunningMoments:
+    def add(self, expected: FloatArray, noise: FloatArray, memory: int = MEMORY) -> RunningMoments:
         """Moments with one more scan; scans older than `memory` fade."""
         share = max(1.0 / (self.n_scans + 1), 1.0 / memory)
         return RunningMoments(
             self.n_scans + 1,
             (1 - share) * self.mean + share * expected,
             (1 - share) * self.square + share * expected**2,
+            (1 - share) * self.noise + share * noise,
         )
 
     @property
@@ -76,11 +78,24 @@ class RunningMoments(NamedTuple):
         return np.maximum(self.square - self.mean**2, 0.0)
 
 
-def pooled(moments: list[RunningMoments]) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the chains taken together: within chains and between them."""
+class Predicted(NamedTuple):
+    """What all chains together expect of held-out observations."""
+
+    data: Observations
+    mean: FloatArray
+    """Mean of E[y | f]."""
+    variance: FloatArray
+    """Variance of E[y | f], within chains and between them."""
+    noise: FloatArray
+    """Mean of Var[y | f]."""
+
+
+def pooled(data: Observations, moments: list[RunningMoments]) -> Predicted:
+    """The chains taken together."""
     means = np.stack([each.mean for each in moments])
     within = np.mean([each.variance for each in moments], axis=0)
-    return means.mean(axis=0), within + means.var(axis=0)
+    noise = np.mean([each.noise for each in moments], axis=0)
+    return Predicted(data, means.mean(axis=0), within + means.var(axis=0), noise)
 
 
 def entries_at(flat: FlatRing, data: Observations) -> FloatArray:

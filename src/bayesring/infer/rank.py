@@ -29,7 +29,7 @@ class RankPolicy(Protocol):
     def judges(self) -> bool:
         """Whether `adapt` wants to see losses of held-out observations."""
 
-    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+    def start(self, order: int) -> RingSize:
         """Size of the first state."""
 
     def adapt(
@@ -63,9 +63,9 @@ class FixedRank:
 
     judges = False
 
-    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+    def start(self, order: int) -> RingSize:
         """Size as given."""
-        return RingSize(self.strands, expand_rank(self.rank, len(shape)))
+        return RingSize(self.strands, expand_rank(self.rank, order))
 
     def adapt(
         self,
@@ -97,9 +97,9 @@ class Truncation:
 
     judges = False
 
-    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+    def start(self, order: int) -> RingSize:
         """One strand of the rank given."""
-        return RingSize(1, expand_rank(self.initial, len(shape)))
+        return RingSize(1, expand_rank(self.initial, order))
 
     def adapt(
         self,
@@ -149,9 +149,9 @@ class Adaption:
         if self.kappa1 >= 0:
             raise ValueError(f"kappa1 of Adaption must be negative, got {self.kappa1!r}.")
 
-    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+    def start(self, order: int) -> RingSize:
         """One strand of the rank given."""
-        return RingSize(1, expand_rank(self.initial, len(shape)))
+        return RingSize(1, expand_rank(self.initial, order))
 
     def adapt(
         self,
@@ -189,29 +189,29 @@ class StrandGrowth:
     initial : strands to start from
     every : scans between two looks
     tolerance : share by which the loss may rise
-    density : parameters per observation that the ring may grow to
+    density : parameters per observation, times its information, that the ring may grow to
     fewest, most : entries per slice that the ring may grow to in any case, and at most
     """
 
     width: int = 2
     initial: int = 2
     every: int = 25
-    tolerance: float = 0.01
-    density: float = 1.5
-    fewest: int = 16
+    tolerance: float = 0.05
+    density: float = 3.0
+    fewest: int = 20
     most: int = 100
 
     judges = True
 
-    def limit(self, shape: tuple[int, ...], n_observations: int) -> int:
+    def limit(self, problem: Problem) -> int:
         """Number of strands that the ring may grow to."""
-        allowed = self.density * n_observations / sum(shape)
+        information = problem.n_observations * problem.likelihood.information
+        allowed = self.density * information / sum(problem.shape)
         return max(1, int(min(max(allowed, self.fewest), self.most)) // self.width**2)
 
-    def start(self, shape: tuple[int, ...], n_observations: int) -> RingSize:
+    def start(self, order: int) -> RingSize:
         """Few strands."""
-        strands = min(self.initial, self.limit(shape, n_observations))
-        return RingSize(strands, (self.width,) * len(shape))
+        return RingSize(self.initial, (self.width,) * order)
 
     def adapt(
         self,
@@ -236,7 +236,7 @@ class StrandGrowth:
 
     def _grown(self, look: int, problem: Problem) -> int:
         """Strands after a look if growth never stopped."""
-        return min(self.initial << look, self.limit(problem.shape, problem.n_observations))
+        return min(self.initial << look, max(self.initial, self.limit(problem)))
 
 
 START_SHARE = 0.3

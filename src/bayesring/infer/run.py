@@ -18,7 +18,7 @@ import numpy as np
 from bayesring import ring
 from bayesring.infer import gibbs, holdout
 from bayesring.infer.base import BlockMap, BrokenChain, Problem, StepInfo, make_problem
-from bayesring.infer.holdout import RunningMoments
+from bayesring.infer.holdout import Predicted, RunningMoments
 from bayesring.infer.rank import RankPolicy
 from bayesring.infer.streams import Streams
 from bayesring.infer.threads import ChainThreads
@@ -88,6 +88,16 @@ class Trace(NamedTuple):
     """(scans,)."""
     described: dict[str, FloatArray]
     """The likelihood's own numbers, (scans,) each."""
+
+
+class Outcome(NamedTuple):
+    """What a run of several chains gives."""
+
+    likelihood: Likelihood
+    """The one that the chains ended with: calibrated, if it had open bounds."""
+    chains: list[tuple[Draws, Trace]]
+    held_out: Predicted | None
+    """Expectations for held-out observations before the chains saw them, if any were held out."""
 
 
 class Report(NamedTuple):
@@ -167,8 +177,10 @@ def explore(
     while chain.scan < schedule.explore:
         info = chain.step(problem, map_blocks)
         if held is not None and moments is not None and recent is not None:
-            expected = problem.likelihood.mean(holdout.entries_at(chain.flat, held))
-            moments, recent = moments.add(expected), recent.add(expected, RECENT)
+            fitted = holdout.entries_at(chain.flat, held)
+            expected = problem.likelihood.mean(fitted)
+            noise = problem.likelihood.variance(fitted, chain.state.nuisance)
+            moments, recent = moments.add(expected, noise), recent.add(expected, noise, RECENT)
             chain.losses.append(problem.likelihood.loss(held.values, recent.mean))
             if moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0:
                 likelihood = problem.likelihood.calibrate(
@@ -225,15 +237,15 @@ def run_chains(
     update: Update = JOINT,
     block_size: int | None = None,
     dtype: str = "float64",
-) -> tuple[Likelihood, list[tuple[Draws, Trace]]]:
-    """Run several chains on `n_jobs` threads; also return the likelihood that they ended with."""
-    explored, held = (data, None)
+) -> Outcome:
+    """Run several chains on `n_jobs` threads."""
+    explored, held, predicted = data, None, None
     wanted = likelihood.calibrates or policy.judges
     if wanted and schedule.explore - schedule.adapt >= CALIBRATE_AFTER:
         explored, held = holdout.hold_out(data, seed)
     problem = make_problem(explored, likelihood, prior, update, block_size, dtype)
     with ChainThreads(n_chains, n_jobs) as threads:
-        size = policy.start(data.shape, len(data.values))
+        size = policy.start(len(data.shape))
         chains = []
         for number in range(n_chains):
             streams = Streams.of_chain(seed, number)
@@ -245,11 +257,12 @@ def run_chains(
 
         moments = [each for each in threads.map_chains(explore_one, chains) if each is not None]
         if held is not None:
-            likelihood = likelihood.calibrate(held.values, *holdout.pooled(moments))
+            predicted = holdout.pooled(held, moments)
+            likelihood = likelihood.calibrate(held.values, predicted.mean, predicted.variance)
             explored, problem = data, problem._replace(views=())  # room for the next
             problem = make_problem(data, likelihood, prior, update, block_size, dtype)
 
         def collect_one(chain: Chain) -> tuple[Draws, Trace]:
             return collect(chain, problem, schedule, threads.map_blocks)
 
-        return likelihood, threads.map_chains(collect_one, chains)
+        return Outcome(likelihood, threads.map_chains(collect_one, chains), predicted)

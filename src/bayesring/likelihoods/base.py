@@ -27,6 +27,10 @@ class Likelihood(Protocol):
         """Whether `calibrate` wants to see held-out observations in warm-up."""
 
     @property
+    def information(self) -> float:
+        """How much an observation can tell about f, at most, against one that shows it plainly."""
+
+    @property
     def estimator_type(self) -> str:
         """What scikit-learn should take the estimator for: "regressor" or "classifier"."""
 

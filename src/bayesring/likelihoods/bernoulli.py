@@ -17,6 +17,7 @@ class Bernoulli:
     """y_n ~ Bernoulli(sigmoid(f_n)); given omega_n ~ PG(1, f_n) it is Gaussian in f_n."""
 
     augments = True
+    information = 0.25
     calibrates = False
     estimator_type = "classifier"
 

@@ -47,6 +47,7 @@ class Gaussian:
     tails: tuple[float, ...] = ()
 
     augments = False
+    information = 1.0
     estimator_type = "regressor"
 
     def __post_init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Pictures and pages, made from results and never from live models."""
+"""Reports on fitted models: numbers first, then a page of HTML, or pictures with matplotlib."""

@@ -39,7 +39,7 @@ def smurff_scan() -> Iterator[Row]:
     data = random_data(CLIMATE, 33_150, Gaussian())
     jobs = min(2, count_threads(None))
     for threads, clock, unit in ((jobs, time.perf_counter, "wall"), (1, time.thread_time, "CPU")):
-        session = _session(data, data, 25, threads, burnin=10_000)
+        session = smurff_session(data, data, 25, threads, burnin=10_000)
         session.init()
         with ChainThreads(1, threads) as pool:
             map_blocks = pool.map_blocks if threads > 1 else map
@@ -84,7 +84,8 @@ def _target(
 ) -> Row:
     """Seconds that SMURFF needs to reach its best error, over those that a fit of ours needs."""
     jobs = min(2, count_threads(None))
-    session = _session(train, test, latent, jobs, BURNIN, 150, probit=likelihood == "bernoulli")
+    probit = likelihood == "bernoulli"
+    session = smurff_session(train, test, latent, jobs, BURNIN, 150, probit=probit)
     begin = time.perf_counter()
     session.init()
     spent, errors = [], []
@@ -113,7 +114,7 @@ def _target(
     return Row(f"time to SMURFF's {name}", 0.0, "x faster", 2.0, note=note)
 
 
-def _session(
+def smurff_session(
     train: Observations,
     test: Observations,
     latent: int,

@@ -1,0 +1,155 @@
+"""`complete`: any container with gaps in, the same kind of container without gaps out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesring.checks import check_level
+from bayesring.containers import Container, Long, open_container
+from bayesring.estimator import TensorRing
+from bayesring.likelihoods import Likelihood
+from bayesring.posterior import Prediction
+from bayesring.progress import say
+from bayesring.report.brief import brief
+from bayesring.report.fitted import Fitted
+from bayesring.report.markup import listing
+from bayesring.report.methods import Reporting
+from bayesring.tables import check_new_columns
+from bayesring.types import FloatArray
+
+KEEP = {"mean": True, "std": False, "lower": True, "upper": True}
+"""Whether a known cell keeps its value in a statistic; else it is zero there."""
+
+
+@dataclass(frozen=True)
+class Completion(Reporting):
+    """Data with their gaps filled, and how sure that is.
+
+    Each of `mean`, `std`, `lower` and `upper` is of the kind that was given and has its shape; of
+    a table, each has the same columns, with the statistic in the value column. Known cells are
+    kept as they are: there `mean`, `lower` and `upper` are the value given, and `std` is zero.
+    For what the model makes of known cells, ask ``model.predict``.
+
+    For real values, `std` and the interval from `lower` to `upper` are those of a new
+    observation, noise included. For binary values, all four are about the probability of a one.
+    """
+
+    mean: Any
+    std: Any
+    lower: Any
+    upper: Any
+    model: TensorRing
+    """The fitted ring."""
+    level: float
+    """Share of the hidden values that the intervals should cover."""
+    n_filled: int
+    """Number of cells filled."""
+    table: Any = None
+    """Of a table: its rows with the columns mean, std, lower and upper added."""
+    notes: tuple[str, ...] = ()
+    """What was decided on the way."""
+
+    def _fitted(self) -> Fitted:
+        return self.model._fitted()
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the filled cells, and the model at a glance."""
+        filled = f"{self.n_filled:,} cells filled, with {self.level:.0%} intervals."
+        return listing([filled, *self.notes], "notes") + brief(self._fitted())
+
+
+def complete(
+    data: Any,
+    *,
+    modes: Sequence[str] | None = None,
+    value: str | None = None,
+    fill: str = "missing",
+    implicit: str = "missing",
+    level: float = 0.9,
+    likelihood: str | Likelihood = "auto",
+    **settings: Any,
+) -> Completion:
+    """Fill the gaps of multiway data, with an error bar for each.
+
+    Parameters
+    ----------
+    data : array with NaN, masked array, `xarray.DataArray`, `sparse.COO`, or a long table of
+        pandas, polars or pyarrow, with one row per cell
+    modes, value : the key columns of a table and its column of values; may be left out if all
+        columns but one are keys and only that one holds fractions
+    fill : "missing" fills NaNs, masked cells, and rows or explicit entries without a value; "all"
+        also fills the cells that a table or a sparse array does not mention
+    implicit : whether the entries that a sparse array leaves out are "missing" or "observed", with
+        its fill value
+    level : share of the hidden values that the intervals should cover
+    likelihood : as for `TensorRing`, or "auto": "bernoulli" if the values are zeros and ones
+    settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
+    """
+    container = open_gaps(data, modes, value, fill, implicit)
+    chosen, notes = choose_likelihood(likelihood, container.observations.values)
+    if settings.get("progress", True):
+        say(notes)
+    return fill_gaps(container, TensorRing(likelihood=chosen, **settings), level, notes)
+
+
+def open_gaps(
+    data: Any,
+    modes: Sequence[str] | None = None,
+    value: str | None = None,
+    fill: str = "missing",
+    implicit: str = "missing",
+) -> Container:
+    """Data that can be completed: something is known, and something is missing."""
+    container = open_container(data, modes, value, fill, implicit)
+    if isinstance(container, Long):
+        check_new_columns(container.frame, Prediction._fields)
+    if not len(container.missing):
+        raise ValueError(_nothing_to_fill(container))
+    if not len(container.observations.values):
+        raise ValueError("data holds no value at all: every cell is missing.")
+    return container
+
+
+def fill_gaps(
+    container: Container, ring: TensorRing, level: float, notes: Sequence[str] = ()
+) -> Completion:
+    """Fit the ring to what is known, and fill what is missing."""
+    check_level(level)
+    ring.fit_observations(container.observations, container.labels, container.kind)
+    missing = container.missing
+    found = ring.posterior_.summarise(missing, level)._asdict()
+    kept = {name: container.filled(numbers, KEEP[name]) for name, numbers in found.items()}
+    table = container.with_statistics(found, KEEP) if isinstance(container, Long) else None
+    return Completion(
+        **kept, model=ring, level=level, n_filled=len(missing), table=table, notes=tuple(notes)
+    )
+
+
+def choose_likelihood(
+    likelihood: str | Likelihood, values: FloatArray
+) -> tuple[str | Likelihood, list[str]]:
+    """The likelihood to use, with a sentence if it was chosen by the look of the values."""
+    if not (isinstance(likelihood, str) and likelihood == "auto"):
+        return likelihood, []
+    if not np.array_equal(np.unique(values), [0.0, 1.0]):
+        return "gaussian", []
+    return "bernoulli", [
+        f"All {len(values):,} values are 0 or 1: taken as binary, so filled cells are "
+        "probabilities (likelihood='gaussian' takes them as numbers)."
+    ]
+
+
+def _nothing_to_fill(container: Container) -> str:
+    observed = container.observations
+    cells = np.prod(observed.shape, dtype=float)
+    distinct = len(np.unique(observed.coords, axis=0))
+    if distinct < cells:
+        return (
+            f"there is nothing to fill: no value is missing among the {len(observed.values):,} "
+            f"given; fill='all' fills the other {cells - distinct:,.0f} cells."
+        )
+    return f"there is nothing to fill: all {cells:,.0f} cells have a value."

@@ -1,0 +1,75 @@
+"""How to make a result again: the code, the command, the versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from math import inf
+from types import ModuleType
+from typing import Any
+
+from bayesring import likelihoods, priors
+from bayesring.infer import rank
+from bayesring.report.fitted import Fitted
+from bayesring.report.markup import facts, paragraph, section
+
+NEVER_MATTER = ("progress", "n_jobs")
+"""Parameters that no result depends on."""
+
+
+def again_section(fitted: Fitted) -> str:
+    """How to reproduce it."""
+    versions = {name: str(each) for name, each in fitted.description["versions"].items()}
+    return section(
+        "again",
+        "How to reproduce it",
+        paragraph(
+            "One seed gives one result, bit for bit, with the same versions on a like machine. "
+            "With the same observations:"
+        ),
+        f"<pre><code>{escape(code_again(fitted.description))}</code></pre>",
+        paragraph("This page, from the saved model:"),
+        "<pre><code>bayesring report model.ring -o report.html</code></pre>",
+        facts({"seed": str(fitted.seed), **versions}),
+    )
+
+
+def code_again(description: Mapping[str, Any]) -> str:
+    """Python code that fits the same model again."""
+    objects = {name: description[name] for name in ("rank", "likelihood", "prior")}
+    used = _class_names(list(objects.values()))
+    settings = objects | description["parameters"]
+    arguments = "".join(
+        f"    {name}={_python(value)},\n"
+        for name, value in settings.items()
+        if name not in NEVER_MATTER
+    )
+    imports = "".join(
+        f"from {home.__name__} import {', '.join(own)}\n"
+        for home in (rank, likelihoods, priors)
+        if (own := sorted(name for name in used if _is_from(home, name)))
+    )
+    return f"from bayesring import TensorRing\n{imports}\nring = TensorRing(\n{arguments})"
+
+
+def _is_from(home: ModuleType, name: str) -> bool:
+    """Whether a class is one of a module's or package's own."""
+    return getattr(home, name, object).__module__.startswith(home.__name__)
+
+
+def _class_names(value: Any) -> set[str]:
+    """Classes named anywhere in a description."""
+    if isinstance(value, dict):
+        return {value["class"]}.union(*map(_class_names, value.values()))
+    return set().union(*map(_class_names, value)) if isinstance(value, list) else set()
+
+
+def _python(value: Any) -> str:
+    """Part of a description as Python code: objects by their class, with their fields."""
+    if isinstance(value, dict):
+        fields = [f"{name}={_python(each)}" for name, each in value.items() if name != "class"]
+        return f"{value['class']}({', '.join(fields)})"
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(map(_python, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    return "float('inf')" if value == inf else repr(value)

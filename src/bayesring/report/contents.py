@@ -1,0 +1,99 @@
+"""All that a report says, as numbers: gathered once, then written as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import NamedTuple
+
+from bayesring.convergence import Diagnostics
+from bayesring.report import cells, summary
+from bayesring.report.cells import Doubts, Likeness, Part, Surprises
+from bayesring.report.fitted import Fitted
+from bayesring.report.summary import Calibration, Density, Reliability, Score
+from bayesring.types import FloatArray, IntArray
+
+PART_CELLS = 350_000
+"""Cells whose predictions the page carries, at six bytes each."""
+MAP_BINS = 100
+"""Bins along a side of the picture of what is missing."""
+MOST_PAIRS = 6
+"""Pairs of modes of which that picture is shown."""
+MOST_ALIKE = 32
+"""Levels of a mode in a map of likeness."""
+N_LISTED = 15
+"""Rows of the lists of surprises and doubts."""
+
+
+class Contents(NamedTuple):
+    """The numbers of a report."""
+
+    density: Density | None
+    """None, as the next and `surprises`, if the model file has no observations."""
+    pairs: dict[tuple[int, int], FloatArray] | None
+    diagnostics: Diagnostics
+    scores: list[Score]
+    """Empty, and the next two None, if nothing was held out."""
+    calibration: Calibration | None
+    reliability: Reliability | None
+    part: Part
+    surprises: Surprises | None
+    doubts: Doubts
+    likeness: dict[int, Likeness]
+    """By mode."""
+
+
+def n_steps(fitted: Fitted) -> int:
+    """Steps that `gather` announces."""
+    return 5 + len(fitted.shape)
+
+
+def gather(fitted: Fitted, step: Callable[[str], None]) -> Contents:
+    """Work out all numbers; `step` is told what comes next."""
+    posterior, shape, held = fitted.posterior, fitted.shape, fitted.held_out
+    step("data")
+    known = None if fitted.observed is None else summary.distinct_cells(fitted.observed)
+    counts = fitted.counts()
+    step("chains")
+    diagnostics = fitted.diagnose()
+    step("slices")
+    sizes = cells.part_sizes(shape, PART_CELLS)
+    levels = [cells.choose_levels(count, n) for count, n in zip(counts, sizes, strict=True)]
+    part = cells.part(posterior, fitted.observed, levels, noise=not fitted.is_binary)
+    step("surprises")
+    surprises = (
+        None
+        if fitted.observed is None
+        else cells.surprises(posterior, fitted.observed, fitted.is_binary, N_LISTED, fitted.seed)
+    )
+    step("doubts")
+    doubts = cells.doubts(posterior, fitted.observed, N_LISTED, fitted.seed)
+    likeness = {}
+    for mode, count in enumerate(counts):
+        step(f"likeness of {fitted.labels.names[mode]}")
+        if len(count) > 2:
+            chosen = cells.choose_levels(count, MOST_ALIKE)
+            likeness[mode] = cells.likeness(posterior, mode, chosen, fitted.seed)
+    return Contents(
+        None if known is None else summary.density(known, shape),
+        None if known is None else _pairs(known, shape),
+        diagnostics,
+        [] if held is None else summary.held_out_scores(held, fitted.is_binary),
+        None
+        if held is None or fitted.is_binary
+        else summary.calibration(held, posterior.likelihood),
+        summary.reliability(held.values, held.mean)
+        if held is not None and fitted.is_binary
+        else None,
+        part,
+        surprises,
+        doubts,
+        likeness,
+    )
+
+
+def _pairs(known: IntArray, shape: tuple[int, ...]) -> dict[tuple[int, int], FloatArray]:
+    """Share of known cells over pairs of modes, the pair of the slices first."""
+    axes = cells.default_axes(shape)
+    pairs = sorted(combinations(range(len(shape)), 2), key=lambda pair: pair != axes)
+    return {pair: summary.pair_density(known, shape, pair, MAP_BINS) for pair in pairs[:MOST_PAIRS]}

@@ -1,0 +1,87 @@
+"""What reports and pictures are made from: a fitted model as plain parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesring.convergence import Diagnostics, diagnose
+from bayesring.infer.run import Trace
+from bayesring.labels import Labels
+from bayesring.observations import HeldOut, Observations
+from bayesring.posterior import Posterior
+from bayesring.types import IntArray
+
+
+class Fitted(NamedTuple):
+    """A fitted model, taken apart."""
+
+    posterior: Posterior
+    traces: Sequence[Trace]
+    warmup: int
+    n_observations: int
+    seed: int
+    labels: Labels
+    observed: Observations | None
+    """Training data in the user's units, sorted; None if the model file left them out."""
+    held_out: HeldOut | None
+    """None if there were too few observations to hold any out."""
+    description: Mapping[str, Any]
+    """Parameters and versions."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the modes."""
+        return self.posterior.shape
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether predictions are probabilities."""
+        return self.posterior.likelihood.estimator_type == "classifier"
+
+    @property
+    def value_name(self) -> str:
+        """What the values are called."""
+        return self.labels.value or "value"
+
+    def counts(self) -> list[IntArray]:
+        """Observations of every level of every mode; all alike if there are none to count."""
+        if self.observed is None:
+            return [np.ones(size, dtype=np.int64) for size in self.shape]
+        columns = zip(self.observed.coords.T, self.shape, strict=True)
+        return [np.bincount(column, minlength=size) for column, size in columns]
+
+    def diagnose(self) -> Diagnostics:
+        """Whether the chains can be trusted."""
+        return diagnose(
+            self.posterior, self.traces, self.warmup, self.n_observations, seed=self.seed
+        )
+
+    def mode(self, name: str | int) -> int:
+        """Number of a mode given by name or number."""
+        if isinstance(name, str) and name in self.labels.names:
+            return self.labels.names.index(name)
+        if not isinstance(name, str) and 0 <= name < len(self.shape):
+            return int(name)
+        raise ValueError(
+            f"there is no mode {name!r}; the modes are {', '.join(self.labels.names)}."
+        )
+
+    def level(self, mode: int, label: Any) -> int:
+        """Number of a level given by its label, or by the text of its label."""
+        levels = self.labels.levels[mode]
+        known = np.arange(self.shape[mode]) if levels is None else levels
+        same = np.flatnonzero(known.astype(str) == str(label))
+        if not same.size:
+            raise ValueError(
+                f"{self.labels.names[mode]} has no level {label!s}; the first is {known[0]!s}, "
+                f"the last {known[-1]!s}."
+            )
+        return int(same[0])
+
+    def level_texts(self, mode: int, chosen: Sequence[int] | IntArray) -> list[str]:
+        """Labels of some levels of a mode as text; numbers from 0 if it has none."""
+        levels = self.labels.levels[mode]
+        return [str(i if levels is None else levels[i]) for i in chosen]

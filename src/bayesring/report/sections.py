@@ -1,0 +1,332 @@
+"""The sections of the page: numbers in, HTML out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from math import prod
+
+import numpy as np
+
+from bayesring.convergence import ESS_PER_CHAIN, RHAT_LIMIT
+from bayesring.report import charts, explorer, summary
+from bayesring.report.contents import Contents
+from bayesring.report.fitted import Fitted
+from bayesring.report.markup import (
+    Cell,
+    facts,
+    figure,
+    group,
+    listing,
+    paragraph,
+    section,
+    table,
+    times,
+)
+from bayesring.report.svg import number, percent
+from bayesring.types import FloatArray, IntArray
+
+COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
+TOLERANCE = 0.04
+"""Coverage of 90 % intervals that is further off than this is worth a warning."""
+TITLES = {
+    "rmse": "Training error (RMSE)",
+    "accuracy": "Training accuracy",
+    "log loss": "Training log loss",
+}
+NOTHING_HELD_OUT = (
+    "Nothing was held out: a tenth of the data is set aside during warm-up only from 500 "
+    "observations and 80 warm-up scans on. How well unseen cells are predicted is therefore not "
+    "known; to learn it, keep some values back, fit the rest and compare."
+)
+NOT_CHECKED = "Nothing was held out, so it is not checked whether intervals hold what they say."
+
+
+def headlines(fitted: Fitted, contents: Contents) -> list[str]:
+    """The report in a few sentences."""
+    cells = prod(fitted.shape)
+    known = fitted.n_observations if contents.density is None else contents.density.n_cells
+    said = [
+        f"{known:,} of {cells:,} cells are known ({percent(known / cells)}); the model completes "
+        f"the other {cells - known:,}."
+    ]
+    if contents.scores:
+        best = contents.scores[0]
+        said.append(
+            f"On values it had not seen, the {best.name} is {number(best.value)}; without the "
+            f"model, from the average alone, it would be {number(best.baseline)}."
+        )
+    else:
+        said.append("How well it predicts values that it has not seen was not measured.")
+    if contents.calibration is not None:
+        said.append(
+            f"Its 90 % intervals held {percent(contents.calibration.at(0.9))} of those values."
+        )
+    problems = len(cautions(fitted, contents))
+    said.append(
+        f"{problems} point{'s' * (problems > 1)} to look at before relying on it, listed under "
+        "“Can it be trusted?”."
+        if problems
+        else "The checks of chains and intervals found nothing wrong."
+    )
+    return said
+
+
+def cautions(fitted: Fitted, contents: Contents) -> list[str]:
+    """What is wrong, in plain words, with what to do."""
+    said = list(contents.diagnostics.problems)
+    said += [
+        f"On held-out values the {score.name} is {number(score.value)}, worse than "
+        f"{number(score.baseline)} from the average alone: the model is too sure of some values; "
+        "try a smaller rank=, and look for extreme values."
+        for score in contents.scores
+        if score.is_worse
+    ]
+    if contents.calibration is not None:
+        inside = contents.calibration.at(0.9)
+        if abs(inside - 0.9) > TOLERANCE:
+            how, what = ("narrow", "too sure") if inside < 0.9 else ("wide", "too careful")
+            said.append(
+                f"90 % intervals held {percent(inside)} of the held-out values: they are too "
+                f"{how}, the model is {what}; look for outliers, or ask for another level."
+            )
+    if contents.density is not None:
+        for name, shares in zip(fitted.labels.names, contents.density.by_mode, strict=True):
+            empty = int(np.sum(shares == 0))
+            if empty:
+                said.append(
+                    f"{empty:,} of {len(shares):,} levels of {name} have no observation: their "
+                    "cells are guessed from the other levels alone, with wide error bars; leave "
+                    "them out if they mean nothing."
+                )
+    return said
+
+
+def data_section(fitted: Fitted, contents: Contents) -> str:
+    """What the data were."""
+    names, shape = fitted.labels.names, fitted.shape
+    rows = {
+        "modes": ", ".join(f"{name} ({size:,})" for name, size in zip(names, shape, strict=True)),
+        "cells": f"{prod(shape):,}",
+        "observations": f"{fitted.n_observations:,}",
+        "values": "0 or 1" if fitted.is_binary else "real numbers",
+    }
+    if fitted.observed is None or contents.density is None or contents.pairs is None:
+        missing = "The model file holds no observations, since there were too many to keep."
+        return section("data", "What the data were", facts(rows), paragraph(missing, "note"))
+    values = fitted.observed.values
+    rows["known cells"] = f"{contents.density.n_cells:,} ({percent(contents.density.share)})"
+    rows[fitted.value_name] = (
+        f"{percent(np.mean(values))} are 1"
+        if fitted.is_binary
+        else f"mean {number(np.mean(values))}, standard deviation {number(np.std(values))}, "
+        f"from {number(np.min(values))} to {number(np.max(values))}"
+    )
+    by_mode = [
+        figure(f"Known cells by {names[mode]}", charts.density_chart(fitted, mode, shares))
+        for mode, shares in enumerate(contents.density.by_mode)
+    ]
+    pairs = [
+        figure(f"Known cells, {names[a]} by {names[b]}", charts.pair_map(fitted, (a, b), shares))
+        for (a, b), shares in contents.pairs.items()
+    ]
+    return section("data", "What the data were", facts(rows), group(*by_mode), group(*pairs))
+
+
+def found_section(fitted: Fitted, contents: Contents) -> str:
+    """What was found."""
+    n_scans = len(fitted.traces[0].rank)
+    ranks = ", ".join(times(draws.rank) for draws in fitted.posterior.chains)
+    rows = {
+        "rank": f"{ranks} (one number per bond, chain after chain)",
+        "chains": f"{len(fitted.traces)} of {n_scans:,} scans, the first {fitted.warmup:,} warm-up",
+        "kept draws": f"{fitted.posterior.n_draws:,}",
+    }
+    pictures = [
+        figure("Rank", charts.rank_chart(fitted), "Grey: warm-up, when the rank may change.")
+    ]
+    pictures += [
+        figure(_title(name), charts.path_chart(fitted, name, each, 0))
+        for name, each in summary.paths(fitted.traces).items()
+        if name != "log likelihood"
+    ]
+    if contents.scores and fitted.held_out is not None:
+        scores = table(
+            ["measure", "model", "average of the values"],
+            [
+                [Cell(name), Cell(number(value), value), Cell(number(base), base)]
+                for name, value, base, _ in contents.scores
+            ],
+            f"Error on {len(fitted.held_out.values):,} values held out during warm-up, "
+            "predicted before the chains saw them",
+        )
+    else:
+        scores = paragraph(NOTHING_HELD_OUT, "note")
+    return section("found", "What was found", facts(rows), scores, group(*pictures))
+
+
+def trust_section(fitted: Fitted, contents: Contents) -> str:
+    """Whether it can be trusted."""
+    said = cautions(fitted, contents)
+    needed = ESS_PER_CHAIN * len(fitted.traces)
+    verdict = (
+        listing(said, "cautions")
+        if said
+        else paragraph("No check of chains, intervals or data found anything wrong.", "fine")
+    )
+    columns = ["quantity", "mean", "sd", "error of mean", "ESS bulk", "ESS tail", "R-hat"]
+    rows = []
+    for row in contents.diagnostics.rows():
+        name = str(row.pop("quantity"))
+        rows.append([Cell(name), *(Cell(f"{value:.4g}", value) for value in row.values())])
+    chains = table(
+        columns,
+        rows,
+        f"Chains agree where R-hat is below {RHAT_LIMIT}, and error bars are "
+        f"settled where the effective draws (ESS) are above {needed}",
+    )
+    traces = [
+        figure(
+            f"{_title(name)}, kept draws",
+            charts.path_chart(fitted, name, each, fitted.warmup),
+        )
+        for name, each in summary.paths(fitted.traces).items()
+    ]
+    return section(
+        "trust",
+        "Can it be trusted?",
+        verdict,
+        _calibration_part(fitted, contents),
+        chains,
+        group(*traces),
+    )
+
+
+def says_section(fitted: Fitted, contents: Contents) -> str:
+    """What it says."""
+    names = fitted.labels.names
+    maps = [
+        figure(
+            f"Which levels of {names[mode]} are alike",
+            charts.likeness_map(fitted, mode, found),
+            _shown(len(found.levels), fitted.shape[mode]),
+        )
+        for mode, found in contents.likeness.items()
+    ]
+    note = (
+        "Correlation of the predicted values of two levels over cells of the other modes, like "
+        "beside like."
+    )
+    return section(
+        "says",
+        "What it says",
+        explorer.skeleton(fitted, contents.part),
+        _surprise_table(fitted, contents),
+        _doubt_table(fitted, contents),
+        paragraph(note) if maps else "",
+        group(*maps),
+    )
+
+
+def _calibration_part(fitted: Fitted, contents: Contents) -> str:
+    """Coverage of intervals, or how probabilities turn out; or that nothing is known."""
+    if contents.reliability is not None and fitted.held_out is not None:
+        return group(
+            figure(
+                "Do probabilities hold?",
+                charts.reliability_chart(contents.reliability),
+                f"{len(fitted.held_out.values):,} held-out values, by predicted probability. "
+                "Where probabilities hold, dots lie on the diagonal; bars are 95 % intervals.",
+            )
+        )
+    found = contents.calibration
+    if found is None:
+        return paragraph(NOT_CHECKED, "note")
+    rows = [
+        [Cell(percent(level), level), Cell(percent(found.at(level)), found.at(level))]
+        for level in COVERAGE_LEVELS
+    ]
+    curve = figure(
+        "Do intervals hold what they say?",
+        charts.calibration_chart(found),
+        f"{found.n:,} held-out values. Intervals are corrected by held-out errors; here each half "
+        "of the values is corrected by the other half. Grey: what chance alone would do.",
+    )
+    coverage = table(["interval", "values inside"], rows, "Coverage of held-out values")
+    return group(curve, coverage)
+
+
+def _surprise_table(fitted: Fitted, contents: Contents) -> str:
+    """Observed values that the model finds hard to believe."""
+    found = contents.surprises
+    if found is None:
+        return paragraph("Surprises are not listed: the model file holds no observations.", "note")
+    if fitted.is_binary:
+        columns = {
+            "observed": found.values,
+            "probability of 1": found.mean,
+            "probability of what was seen": found.distance,
+        }
+    else:
+        columns = {
+            "observed": found.values,
+            "expected": found.mean,
+            "error bar": found.deviation,
+            "error bars off": found.distance,
+        }
+    return _cell_table(
+        "Largest surprises",
+        fitted,
+        contents,
+        found.coords,
+        columns,
+        f"Observed values far from what the model expects, of {found.n_searched:,} looked at. The "
+        "model has seen them, so they pull it their way: look for slips of measurement or copying, "
+        "and for real events.",
+    )
+
+
+def _doubt_table(fitted: Fitted, contents: Contents) -> str:
+    """Cells that the model knows least about."""
+    found = contents.doubts
+    expected = "probability of 1" if fitted.is_binary else "expected"
+    return _cell_table(
+        "Most uncertain cells",
+        fitted,
+        contents,
+        found.coords,
+        {expected: found.mean, "its error bar": found.deviation},
+        "Cells without observation where the expected value is known least, of "
+        f"{found.n_searched:,} looked at: measuring these would teach most.",
+    )
+
+
+def _cell_table(
+    title: str,
+    fitted: Fitted,
+    contents: Contents,
+    coords: IntArray,
+    columns: Mapping[str, FloatArray],
+    caption: str,
+) -> str:
+    """Cells by their labels, sorted as the levels are, with some numbers about them."""
+    rows = []
+    for place, cell in enumerate(coords):
+        labels = [
+            Cell(fitted.level_texts(mode, [index])[0], float(index), is_number=False)
+            for mode, index in enumerate(cell)
+        ]
+        numbers = [float(each[place]) for each in columns.values()]
+        rows.append([*labels, *(Cell(number(each), each) for each in numbers)])
+    jumps = [explorer.place_in(contents.part, cell) for cell in coords]
+    names = [*fitted.labels.names, *columns]
+    return f"<h3>{escape(title)}</h3>{table(names, rows, caption, jumps)}"
+
+
+def _title(name: str) -> str:
+    """Title of a picture of one of the likelihood's numbers."""
+    return TITLES.get(name, name.capitalize())
+
+
+def _shown(n: int, size: int) -> str:
+    return f"{n:,} of {size:,} levels." if n < size else ""

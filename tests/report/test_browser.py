@@ -1,0 +1,155 @@
+"""The page in a real browser, offline: Chromium without a window, from Debian's packages
+``chromium`` and ``chromium-driver``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.report.conftest import SHAPE
+
+selenium = pytest.importorskip("selenium", reason="selenium is not installed")
+
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import Select  # noqa: E402
+
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None,
+        reason="needs Debian's packages chromium and chromium-driver",
+    ),
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1200,900",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(browser, ring, tmp_path):
+    browser.get(ring.report(tmp_path / "report.html", progress=False).as_uri())
+    return browser
+
+
+def pictures(page):
+    """What the three panels show."""
+    script = "return [...document.querySelectorAll('canvas')].map((one) => one.toDataURL())"
+    return page.execute_script(script)
+
+
+def texts(page, selector):
+    return [each.text for each in page.find_elements(By.CSS_SELECTOR, selector)]
+
+
+def test_no_errors_and_no_requests(page):
+    assert page.get_log("browser") == []
+    events = [json.loads(each["message"])["message"] for each in page.get_log("performance")]
+    asked = [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+        and event["params"]["documentURL"].startswith(page.current_url)
+    ]
+    assert asked, "the page itself"
+    assert all(address.startswith(("file:", "data:")) for address in asked)
+    assert len({address for address in asked if address.startswith("file:")}) == 1
+
+
+def test_the_slider_moves_the_picture_by_keyboard(page):
+    slider = page.find_element(By.CSS_SELECTOR, "#sliders input")
+    before, shown = pictures(page), texts(page, "#sliders output")
+    assert len(set(before)) == 3
+    at_end = slider.get_attribute("value") == slider.get_attribute("max")
+    slider.send_keys(Keys.ARROW_LEFT if at_end else Keys.ARROW_RIGHT)
+    assert all(old != new for old, new in zip(before[1:], pictures(page)[1:], strict=True))
+    assert texts(page, "#sliders output") != shown
+    assert slider.get_attribute("aria-valuetext") == texts(page, "#sliders output")[0]
+
+
+def test_colours_fit_the_slice_or_all_slices(page):
+    before = pictures(page)
+    page.find_element(By.ID, "fit-colours").send_keys(Keys.SPACE)
+    assert pictures(page)[2] != before[2]
+
+
+def test_arrow_keys_read_out_the_next_cell(page):
+    stage = page.find_element(By.CSS_SELECTOR, ".stage")
+    assert "place = 6, month = 2001-05-01" in texts(page, "#readout")[0]
+    stage.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_UP)
+    assert "place = 5, month = 2001-06-01" in texts(page, "#readout")[0]
+    assert page.find_elements(By.CSS_SELECTOR, "#profile svg polyline")
+
+
+def test_other_modes_can_be_shown(page):
+    Select(page.find_element(By.ID, "rows")).select_by_visible_text("month")
+    across = Select(page.find_element(By.ID, "columns")).first_selected_option.text
+    assert across == "place", "the two have changed places"
+    Select(page.find_element(By.ID, "columns")).select_by_visible_text("kind")
+    size = page.execute_script(
+        "const c = document.querySelector('canvas'); return [c.height, c.width]"
+    )
+    assert size == [SHAPE[2], SHAPE[0]]
+    assert texts(page, "#sliders label")[0].startswith("place")
+
+
+def test_tables_sort_both_ways(page):
+    table = page.find_element(By.CSS_SELECTOR, "#says table.sortable")
+    head = table.find_elements(By.CSS_SELECTOR, "th button")[4]
+
+    def column():
+        cells = table.find_elements(By.CSS_SELECTOR, "td:nth-child(5)")
+        return [float(cell.get_attribute("data-key")) for cell in cells]
+
+    head.send_keys(Keys.ENTER)
+    assert column() == sorted(column())
+    head.send_keys(Keys.ENTER)
+    assert column() == sorted(column(), reverse=True)
+    assert head.find_element(By.XPATH, "..").get_attribute("aria-sort") == "descending"
+
+
+def test_a_row_shows_its_cell(page):
+    row = page.find_element(By.CSS_SELECTOR, "#says tr[data-jump]")
+    kind, place, month = (cell.text for cell in row.find_elements(By.TAG_NAME, "td")[:3])
+    row.find_element(By.CSS_SELECTOR, "button.jump").send_keys(Keys.ENTER)
+    assert f"kind = {kind}, place = {place}, month = {month}" in texts(page, "#readout")[0]
+
+
+@pytest.mark.parametrize("width", [380, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_the_window_in_light_and_dark(page, width, scheme):
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    wide = page.execute_script("return document.documentElement.scrollWidth")
+    ground = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= width
+    assert (sum(map(int, ground[4:-1].split(","))) < 300) == (scheme == "dark")

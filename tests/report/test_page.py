@@ -1,0 +1,195 @@
+"""The page: complete, well-formed, needing nothing else, the same every time."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bayesring import TensorRing, cli, load
+from bayesring.report import again, contents, explorer, sections
+from bayesring.report.page import render
+from bayesring.report.summary import Score
+from tests.report.conftest import LABELS, QUICK, SHAPE
+
+SECTIONS = ("data", "found", "trust", "says", "again")
+
+
+@pytest.fixture(scope="module")
+def pages(real_ring, binary_ring):
+    return {
+        name: render(ring._fitted(), lambda _: None)
+        for name, ring in (("real", real_ring), ("binary", binary_ring))
+    }
+
+
+@pytest.fixture(params=["real", "binary"])
+def text(request, pages):
+    return pages[request.param]
+
+
+def parsed(text):
+    """The page as a tree; code and styles, which are no markup, left out."""
+    markup = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
+    return ElementTree.fromstring(markup.removeprefix("<!DOCTYPE html>\n"))
+
+
+def words(tree):
+    return " ".join(" ".join(tree.itertext()).split())
+
+
+def test_it_is_well_formed_and_has_all_sections(text):
+    tree = parsed(text)
+    assert [each.get("id") for each in tree.iter("section")] == list(SECTIONS)
+    said = words(tree)
+    for title in (
+        "What the data were",
+        "What was found",
+        "Can it be trusted?",
+        "What it says",
+        "How to reproduce it",
+        "Largest surprises",
+        "Most uncertain cells",
+        "are alike",
+    ):
+        assert title in said
+
+
+def test_it_needs_nothing_else(text):
+    assert "http:" not in text
+    assert "https:" not in text
+    addresses = re.findall(r"""(?:src|href)="([^"]*)\"""", text)
+    assert addresses
+    assert all(address.startswith(("data:", "#")) for address in addresses)
+    assert "@import" not in text
+    assert "default-src 'none'" in text
+
+
+def test_every_picture_has_words(text):
+    pictures = [each for each in parsed(text).iter("svg") if each.get("aria-hidden") is None]
+    assert len(pictures) > 10
+    for picture in pictures:
+        assert picture.get("role") == "img"
+        assert len(picture.find("title").text) > 20
+
+
+def test_labels_are_text_and_never_markup(pages):
+    assert "<b>&fog" not in pages["real"].replace(r"\u003cb>&fog", "")
+    assert "<b>&fog" in words(parsed(pages["real"]))
+    assert "2001-09-01" in pages["real"]
+    assert "index by kind × place × month" in pages["real"]
+
+
+def test_binary_pages_speak_of_probabilities(pages):
+    assert "Do probabilities hold?" in pages["binary"]
+    assert "probability of what was seen" in pages["binary"]
+    assert "Do intervals hold what they say?" in pages["real"]
+    assert "error bars off" in pages["real"]
+
+
+def test_without_held_out_values_it_says_so(real_ring):
+    page = render(real_ring._fitted()._replace(held_out=None), lambda _: None)
+    assert page.count("Nothing was held out") == 2
+    assert "was not measured" in page
+    assert "Do intervals hold" not in page
+
+
+def test_without_observations_it_says_so(real_ring):
+    page = render(real_ring._fitted()._replace(observed=None), lambda _: None)
+    assert "The model file holds no observations" in page
+    assert "Surprises are not listed" in page
+
+
+def test_numbers_of_the_slices_come_back(real_ring):
+    """What the script decodes is the mean to within half a step, and where values are missing."""
+    fitted = real_ring._fitted()
+    part = contents.gather(fitted, lambda _: None).part
+    data = json.loads(json.dumps(explorer.data(fitted, part)))
+    low, high = data["values"]["range"]
+    for name, numbers in (("mean", part.mean), ("observed", part.observed)):
+        codes = np.frombuffer(b64decode(data[name]), "<u2").reshape(SHAPE)
+        np.testing.assert_array_equal(codes == 0, np.isnan(numbers))
+        decoded = low + (codes - 1.0) / 65534 * (high - low)
+        known = codes > 0
+        np.testing.assert_allclose(decoded[known], numbers[known], atol=(high - low) / 65534)
+    assert data["labels"][0] == LABELS.levels[0].tolist()
+
+
+def test_rows_name_the_place_of_their_cell(real_ring):
+    levels = tuple(np.array(each) for each in ([0, 3], [1, 5, 11], [2]))
+    part = contents.gather(real_ring._fitted(), lambda _: None).part._replace(levels=levels)
+    assert explorer.place_in(part, np.array([3, 11, 2])) == "1,2,0"
+    assert explorer.place_in(part, np.array([3, 10, 2])) == ""
+
+
+def test_steps_are_announced(real_ring):
+    steps = []
+    contents.gather(real_ring._fitted(), steps.append)
+    assert len(steps) == contents.n_steps(real_ring._fitted())
+
+
+def test_cautions_name_empty_levels_and_bad_coverage(real_ring):
+    fitted = real_ring._fitted()
+    found = contents.gather(fitted, lambda _: None)
+    shares = (np.array([0.0, 0.5]), *found.density.by_mode[1:])
+    off = found.calibration._replace(observed=np.full(20, 0.7))
+    said = " ".join(
+        sections.cautions(
+            fitted,
+            found._replace(
+                density=found.density._replace(by_mode=shares),
+                calibration=off,
+                scores=[Score("mean absolute error", 2.0, 1.5), Score("accuracy", 0.9, 0.5, True)],
+            ),
+        )
+    )
+    assert "the mean absolute error is 2.00, worse than 1.50 from the average alone" in said
+    assert "accuracy" not in said
+    assert "1 of 2 levels of kind have no observation" in said
+    assert "90 % intervals held 70 % of the held-out values: they are too narrow" in said
+
+
+def test_the_code_shown_makes_the_same_estimator(ring):
+    names: dict = {}
+    exec(again.code_again(ring.description_), names)
+    made = names["ring"]
+    ours, theirs = ring.get_params(), made.get_params()
+    for name in ("warmup", "draws", "chains", "random_state", "max_memory", "update", "shape"):
+        assert ours[name] == theirs[name]
+    assert made._resolve() == ring._resolve()
+
+
+def test_the_command_writes_the_same_bytes_every_time(real_ring, tmp_path):
+    real_ring.save(tmp_path / "model.ring")
+    for name in ("one.html", "two.html"):
+        command = ["report", str(tmp_path / "model.ring"), "-o", str(tmp_path / name)]
+        result = CliRunner().invoke(cli.app, command)
+        assert result.exit_code == 0, result.output
+        assert "report" in result.output
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+    assert load(tmp_path / "model.ring").report(tmp_path / "three.html").is_file()
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "three.html").read_bytes()
+    assert len(list(tmp_path.iterdir())) == 4
+    assert "Do intervals hold what they say?" in (tmp_path / "one.html").read_text()
+
+
+@pytest.mark.parametrize("shape", [(6, 7), (3, 4, 2, 5), (1, 5, 2)])
+def test_every_order_has_a_page(shape, tmp_path):
+    rng = np.random.default_rng(0)
+    coords = np.stack([rng.integers(0, size, 60) for size in shape], axis=1)
+    ring = TensorRing(1, shape=shape, **QUICK).fit(coords, rng.standard_normal(60))
+    parsed(ring.report(tmp_path / "page.html", progress=False).read_text())
+
+
+def test_large_tensors_have_small_pages(tmp_path):
+    rng = np.random.default_rng(0)
+    coords = np.stack([rng.integers(0, size, 500) for size in (3000, 400, 2000)], axis=1)
+    ring = TensorRing(2, **QUICK | {"draws": 4}).fit(coords, rng.standard_normal(500))
+    page = ring.report(tmp_path / "page.html", progress=False)
+    assert page.stat().st_size < 5e6
+    assert "To keep the page small, it shows" in page.read_text()

@@ -1,0 +1,259 @@
+"""Files by their ending: what is read is what was written, and nothing is left half written."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import re
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesring import complete
+from bayesring.csvfiles import read_csv, write_csv
+from bayesring.files import read_data, write_completion, write_table
+from bayesring.storage import replacing
+
+QUICK = {"rank": 1, "warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False}
+TABLE = pa.table(
+    {
+        "place": ["a, b", 'c "d"', "é", "a, b"],
+        "day": [datetime.date(2020, 1, day) for day in (1, 2, 1, 2)],
+        "number": [3, 1, 2, 2],
+        "t": [0.1, None, 1 / 3, -2.5e-300],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def completed():
+    return complete(TABLE, modes=["place", "day", "number"], value="t", **QUICK)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet", "x.arrow", "x.feather"])
+def test_tables_come_back(tmp_path, completed, name):
+    path = str(tmp_path / name)
+    write_completion(path, completed)
+    found = read_data(path, ["place", "day", "number"], "t")
+    assert found.column_names == completed.table.column_names
+    for column in ("place", "day", "number", "t"):
+        assert found[column].to_pylist() == completed.table[column].to_pylist()
+    for column in ("mean", "std", "lower", "upper"):
+        np.testing.assert_array_equal(
+            np.array(found[column], dtype=float), np.array(completed.table[column])
+        )
+    before = (tmp_path / name).read_bytes()
+    write_completion(path, completed)
+    assert (tmp_path / name).read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def contents(path):
+    """Names and bytes of a file or of all files in a folder."""
+    if path.is_file():
+        return path.read_bytes()
+    return {str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*.*")}
+
+
+ARRAY = np.where(np.arange(24) % 5 == 0, np.nan, np.sin(np.arange(24))).reshape(2, 3, 4)
+
+
+def test_numpy_files(tmp_path):
+    np.save(tmp_path / "in.npy", ARRAY)
+    np.testing.assert_array_equal(read_data(str(tmp_path / "in.npy")), ARRAY)
+    found = complete(ARRAY, **QUICK)
+    write_completion(str(tmp_path / "out.npy"), found)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), found.mean)
+    write_completion(str(tmp_path / "out.npz"), found)
+    with np.load(tmp_path / "out.npz") as arrays:
+        assert list(arrays) == ["mean", "std", "lower", "upper"]
+        np.testing.assert_array_equal(arrays["upper"], found.upper)
+    np.testing.assert_array_equal(read_data(str(tmp_path / "out.npz"), value="std"), found.std)
+    with pytest.raises(ValueError, match=r"holds the arrays \['mean', 'std', .*; name one of them"):
+        read_data(str(tmp_path / "out.npz"))
+
+
+@pytest.mark.parametrize("name", ["x.nc", "x.zarr"])
+def test_labelled_arrays(tmp_path, name):
+    months = np.array(["2020-01", "2020-02", "2020-03"], dtype="M8[ns]")
+    data = xr.DataArray(
+        ARRAY, dims=("a", "month", "c"), coords={"month": months}, name="t", attrs={"units": "K"}
+    )
+    packed = {"t": {"dtype": "int16", "scale_factor": 1e-3, "_FillValue": -1}}
+    data.to_dataset().to_netcdf(tmp_path / "in.nc", engine="h5netcdf", encoding=packed)
+    given = read_data(str(tmp_path / "in.nc"))
+    found = complete(given, **QUICK)
+    for _ in range(2):
+        write_completion(str(tmp_path / name), found)
+    with xr.open_dataset(
+        tmp_path / name, **({"engine": "zarr"} if name == "x.zarr" else {})
+    ) as out:
+        assert set(out.data_vars) == {"mean", "std", "lower", "upper"}
+        np.testing.assert_array_equal(out["std"].values, found.std.values)
+        np.testing.assert_array_equal(out["month"].values, months)
+        assert out["mean"].attrs["units"] == "K"
+    before = contents(tmp_path / name)
+    write_completion(str(tmp_path / name), found)
+    assert contents(tmp_path / name) == before
+    assert len(before) > 0
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.nc", name]
+    again = read_data(str(tmp_path / name), value="mean")
+    xr.testing.assert_equal(again, found.mean.rename("mean"))
+
+
+def read_text(text, modes=("k",), value="t", **options):
+    """A CSV text as read from standard input."""
+    stdin = sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    try:
+        return read_csv("-", modes, value, **options)
+    finally:
+        sys.stdin = stdin
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["1", "10", "-2"], [1, 10, -2]),
+        (["001", "010", "2"], ["001", "010", "2"]),
+        (["1", "2", "x"], ["1", "2", "x"]),
+        (["1.0", "2.0", "3.5"], ["1.0", "2.0", "3.5"]),
+        (["2020-01-31", "1999-12-01"], [datetime.date(2020, 1, 31), datetime.date(1999, 12, 1)]),
+        (["2020-01", "2020-02"], ["2020-01", "2020-02"]),
+        (["31.01.2020", "01.02.2020"], ["31.01.2020", "01.02.2020"]),
+        (["NA", "nan", "Null"], ["NA", "nan", "Null"]),
+        (["99999999999999999999", "1"], ["99999999999999999999", "1"]),
+    ],
+)
+def test_keys_become_numbers_or_dates_only_if_nothing_is_lost(keys, expected):
+    table = read_text("k,t\n" + "".join(f"{key},1\n" for key in keys))
+    assert table["k"].to_pylist() == expected
+    written = io.StringIO()
+    sys.stdout, stdout = written, sys.stdout
+    try:
+        write_csv("-", table)
+    finally:
+        sys.stdout = stdout
+    assert [line.split(",")[0] for line in written.getvalue().splitlines()[1:]] == keys
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1),
+            st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)),
+        ),
+        min_size=1,
+    )
+)
+def test_any_text_and_number_survives_csv(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    keys, values = zip(*rows, strict=True)
+    table = pa.table({"k": pa.array(keys), "t": pa.array(values, pa.float64())})
+    write_csv(path, table)
+    found = read_csv(str(path), ["k"], "t")
+    assert [str(key) for key in found["k"].to_pylist()] == list(keys)
+    assert found["t"].to_pylist() == list(values)
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "NaN", "null", "-"])
+def test_missing_values_in_csv(missing):
+    assert read_text(f"k,t\na,{missing}\nb,2\n")["t"].to_pylist() == [None, 2.0]
+
+
+def test_other_columns_stay_as_they_are():
+    table = read_text("k,t,code,note\na,1,007,NA\nb,2,1e3,\n")
+    assert table["code"].to_pylist() == ["007", "1e3"]
+    assert table["note"].to_pylist() == ["NA", ""]
+
+
+def test_a_byte_order_mark_and_windows_line_ends():
+    table = read_text("\ufeffk,t\r\na,1\r\n")
+    assert table.to_pydict() == {"k": ["a"], "t": [1.0]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("k,t\na,1\nb,abc\n", "value column 't' holds 'abc' in line 3, but a number, or nothing"),
+        ("k,t\na,1,2\n", "- is not a table in CSV:"),
+        ("", "- is empty: a header with the names of the columns is required."),
+        ("k;t\na;1\n", "- seems to be separated by ';', but CSV needs commas."),
+        ("k,k,t\na,b,1\n", "- has two columns of the same name: ['k', 'k', 't']."),
+    ],
+)
+def test_bad_csv(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_text(text)
+
+
+def test_keys_like_those_of_a_model():
+    text = "k,t\n1,1\n2,2\n"
+    assert read_text(text, kinds={"k": np.array(["1", "x"])})["k"].to_pylist() == ["1", "2"]
+    assert read_text(text, kinds={"k": np.array([5, 6])})["k"].to_pylist() == [1, 2]
+    with pytest.raises(ValueError, match=r"'k' holds text such as '1', but .* dates such as 2020"):
+        read_text("k,t\n1,1\nb,2\n", kinds={"k": np.array(["2020-01-01"], dtype="M8[D]")})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x.xlsx", "has an ending that is not known; known are .csv, .csv.gz, .parquet"),
+        ("absent.csv", "absent.csv does not exist."),
+        ("broken.parquet", "broken.parquet is not a .parquet file: "),
+        ("broken.arrow", "broken.arrow is not a .arrow file: "),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, message):
+    for broken in ("broken.parquet", "broken.arrow"):
+        (tmp_path / broken).write_bytes(b"something else")
+    with pytest.raises((ValueError, OSError), match=re.escape(message)):
+        read_data(str(tmp_path / name))
+
+
+def test_compressed_tables_are_gzip(tmp_path):
+    write_table(str(tmp_path / "x.csv.gz"), TABLE)
+    assert gzip.decompress((tmp_path / "x.csv.gz").read_bytes()).startswith(b"place,day,number,t\n")
+
+
+def write_and_fail(path, error, folder=False):
+    with replacing(path) as temporary:
+        if folder:
+            temporary.mkdir()
+        (temporary / "part" if folder else temporary).write_text("half of the n")
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    (tmp_path / "old").write_text("old")
+    with pytest.raises(error):
+        write_and_fail(tmp_path / "old", error)
+    with pytest.raises(error):
+        write_and_fail(tmp_path / "folder", error, folder=True)
+    assert (tmp_path / "old").read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["old"]
+
+
+class FailingTable:
+    """A table whose rows end in an error after the first."""
+
+    column_names = ("a", "b")
+
+    def to_batches(self, max_chunksize):
+        yield pa.table({"a": [1], "b": [2]}).to_batches()[0]
+        raise OSError("the disk is full.")
+
+
+def test_a_csv_that_fails_half_way_is_not_left_behind(tmp_path):
+    (tmp_path / "x.csv").write_text("old")
+    with pytest.raises(OSError, match="disk is full"):
+        write_table(str(tmp_path / "x.csv"), FailingTable())
+    assert (tmp_path / "x.csv").read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["x.csv"]
