@@ -102,7 +102,7 @@ def test_chains_of_unequal_length_are_thinned_to_match(rng):
 
 def test_the_tree_pairs_each_entry_with_the_noise_of_its_draw():
     """With thinning, and with chains of different rank and so of different thinning."""
-    ring = fit(Adaption((1, 1, 1), every=3), warmup=60, draws=31, chains=3, max_memory=60_000)
+    ring = fit(Adaption((1, 1, 1), every=3), warmup=60, draws=31, chains=3, max_memory=30_000)
     lengths = [len(draws.scans) for draws in ring.posterior_.chains]
     assert min(lengths) < 31
     tree = ring.to_datatree(CELLS)["posterior"]

@@ -97,7 +97,7 @@ def test_the_guard_does_little_where_noise_is_normal(rng):
     """Rank and noise as modelled: with the guard, errors and log scores are as good as without."""
     ratios, scores = [], []
     for seed in range(4):
-        cores = [rng.standard_normal((size, 1, 1)) for size in (15, 12, 10)]
+        cores = [rng.standard_normal((size, 1, 1, 1)) for size in (15, 12, 10)]
         coords = random_coords(rng, (15, 12, 10), 1600)
         y = ring.entries(cores, coords) + 0.7 * rng.standard_normal(1600)
         for likelihood in (Gaussian(), Gaussian(max_precision=np.inf)):

@@ -99,13 +99,14 @@ class Posterior:
 
     def entries(self, coords: IntArray) -> FloatArray:
         """F at `coords` (n, D) for every draw, (S, n), in standardised units."""
-        columns = np.ascontiguousarray(coords.T, dtype=np.int32)
+        order = np.argsort(coords[:, 0], kind="stable")  # the kernel is quickest so
+        columns = np.ascontiguousarray(coords[order].T, dtype=np.int32)
         rows = [(draws, s) for draws in self.chains for s in range(len(draws.flat))]
         fitted = np.empty((len(rows), len(coords)))
 
         def fill(place: int) -> None:
             draws, s = rows[place]
-            fitted[place] = entries_kernel.entries(
+            fitted[place, order] = entries_kernel.entries(
                 draws.flat[s],
                 draws.starts,
                 draws.bonds,

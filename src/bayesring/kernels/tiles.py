@@ -12,7 +12,7 @@ next row or ends behind the last, where nobody reads it.
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.vectors import SET, matrix_product
+from bayesring.kernels.vectors import SET, matrix_product, thin_product
 
 TILE = 32
 SPARE = 16
@@ -21,6 +21,9 @@ OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
 _wide_8, _wide_4, _wide_2, _wide_1 = (matrix_product(rows, 64, SET) for rows in (8, 4, 2, 1))
 _half_8, _half_4, _half_2, _half_1 = (matrix_product(rows, 32, SET) for rows in (8, 4, 2, 1))
+_number, _numbers, _pair, _pairs = (
+    thin_product(rank, width) for rank in (1, 2) for width in (0, 64)
+)
 
 
 @njit(**OPTIONS)
@@ -90,10 +93,49 @@ def complements(flat, starts, bonds, strands, mode, others, first, count, worksp
     ring order, of shape (R_d, R_{d-1}), taken from the last factor to the first. `others`
     (D - 1, M) holds their indices in that order, the tile's from column `first` on.
     """
+    thin = bonds.size > 2 and bonds[0] <= 2
+    for bond in bonds:
+        thin = thin and bond == bonds[0]
+    if thin:
+        thin_complements(flat, starts, bonds[0], strands, mode, others, first, count, workspace)
+        return
     for strand in range(strands):
         strand_complements(
             flat, starts, bonds, strands, strand, mode, others, first, count, workspace
         )
+
+
+@njit(**OPTIONS)
+def multiply_thin(rank, left, left_at, right, right_at, size, out, out_at):
+    """Products of all strands of two slices of `size` entries, with every bond `rank`, 1 or 2."""
+    lanes = 64 // left.itemsize
+    whole = size // lanes * lanes
+    if rank == 1:
+        for k in range(0, whole, lanes):
+            _numbers(left, left_at + k, right, right_at + k, out, out_at + k)
+        for k in range(whole, size):
+            _number(left, left_at + k, right, right_at + k, out, out_at + k)
+    else:
+        for k in range(0, whole, lanes):
+            _pairs(left, left_at + k, right, right_at + k, out, out_at + k)
+        for k in range(whole, size, 4):
+            _pair(left, left_at + k, right, right_at + k, out, out_at + k)
+
+
+@njit(**OPTIONS)
+def thin_complements(flat, starts, rank, strands, mode, others, first, count, workspace):
+    """`complements` of strands whose bonds are all 1 or all 2: several strands in one vector."""
+    work, tile, _ = workspace
+    order, size = starts.size, strands * rank * rank
+    last = (mode - 1) % order
+    for t in range(count):
+        right, out = starts[last] + others[order - 2, first + t] * size, t * tile.shape[1]
+        for place in range(order - 3, -1, -1):
+            left = starts[(mode + 1 + place) % order] + others[place, first + t] * size
+            if place == order - 3:
+                multiply_thin(rank, flat, left, flat, right, size, work, out)
+            else:
+                multiply_thin(rank, flat, left, work, out, size, work, out)
 
 
 @njit(**OPTIONS)

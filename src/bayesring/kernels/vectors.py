@@ -96,6 +96,52 @@ def matrix_product(rows, width, effect):
     return tile
 
 
+def thin_product(rank, width):
+    """Make a compiled product of 1 x 1 or 2 x 2 matrices, as many at once as `width` bytes hold.
+
+    ``product(left, left_at, right, right_at, out, out_at)``, with a width of zero for one matrix.
+    `out` may be `right`, from the same place on.
+    """
+
+    @intrinsic
+    def product(_, left, left_at, right, right_at, out, out_at):
+        n = types.intp
+        return types.void(left, n, right, n, out, n), generate
+
+    def generate(context, builder, signature, arguments):
+        left, left_at, right, right_at, out, out_at = arguments
+        places = ((0, left, left_at), (2, right, right_at), (4, out, out_at))
+        pointers = []
+        for argument, array, at in places:
+            data = context.make_array(signature.args[argument])(context, builder, array).data
+            vector = ir.VectorType(data.type.pointee, width // _size(data) or rank * rank)
+            pointers.append(builder.bitcast(builder.gep(data, [at]), vector.as_pointer()))
+        align = _size(data)
+        x, y = (builder.load(pointer, align=align) for pointer in pointers[:2])
+        if rank == 1:
+            total = builder.fmul(x, y)
+        else:
+            flags = ("contract",)
+            first = builder.fmul(
+                _pick(builder, x, 0, 0, 2, 2), _pick(builder, y, 0, 1, 0, 1), flags=flags
+            )
+            other = builder.fmul(
+                _pick(builder, x, 1, 1, 3, 3), _pick(builder, y, 2, 3, 2, 3), flags=flags
+            )
+            total = builder.fadd(first, other, flags=flags)
+        builder.store(total, pointers[2], align=align)
+        return context.get_dummy_value()
+
+    return product
+
+
+def _pick(builder, x, *places):
+    """A vector with four places of each group of four lanes of `x`."""
+    lanes = [group + place for group in range(0, x.type.count, 4) for place in places]
+    chosen = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
+    return builder.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), chosen)
+
+
 def _size(data):
     """Bytes of the elements, float32 or float64, behind a pointer."""
     return 4 if isinstance(data.type.pointee, ir.FloatType) else 8

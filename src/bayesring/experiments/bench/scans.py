@@ -39,6 +39,9 @@ def kept() -> Iterator[Row]:
         "scan, rank 10, fixed prior": Chain(rank=10),
         "scan, rank 5, Bernoulli": Chain(likelihood=Bernoulli()),
         "scan, 500 observations, rank 3": Chain((20, 30, 40), 500, 3, NormalWishart()),
+        "scan, 25 strands of rank 2": Chain(rank=2, strands=25, core_prior=NormalWishart()),
+        "scan, rank 5, float32": Chain(dtype="float32"),
+        "scan, rank 10, float32": Chain(rank=10, dtype="float32"),
     }
     with one_blas_thread:
         reference, *times = least(
@@ -47,11 +50,13 @@ def kept() -> Iterator[Row]:
     for name, seconds in zip(chains, times, strict=True):
         yield Row(name, seconds / reference, KEPT, note=f"{1e3 * seconds:.2f} ms CPU")
     yield Row("Bernoulli scan against Gaussian scan", times[3] / times[0], "x", 3.0, at_least=False)
+    yield Row("float32 against float64, rank 5", times[0] / times[6], "x faster", 1.5)
+    yield Row("float32 against float64, rank 10", times[2] / times[7], "x faster", 1.5)
 
 
 def conditionals() -> Iterator[Row]:
     """Milliseconds of each conditional of a scan of the climate problem, one thread."""
-    chain = Chain(core_prior=NormalWishart())
+    chain = Chain()
     chain()
     state, problem, streams = chain.state, chain.problem, chain.streams
     prior = problem.prior
@@ -60,7 +65,7 @@ def conditionals() -> Iterator[Row]:
     task = CoreTask(
         mode,
         flat,
-        state.weights[mode],
+        state.weights[mode].ravel(),
         state.cores[mode],
         prior.cores.slice_prior(state.cores[mode].shape, state.hyper[mode]),
         problem.likelihood,
@@ -70,7 +75,7 @@ def conditionals() -> Iterator[Row]:
     )
     statistics = gibbs.draw_core(task, problem.views[mode], JOINT)[1]
     parts = {
-        "hyperparameters": lambda: prior.cores.update_hyper(
+        "hyperparameters": lambda: NormalWishart().update_hyper(
             streams.rng(1, Purpose.HYPER), state.cores[mode]
         ),
         "slices": lambda: gibbs.draw_core(task, problem.views[mode], JOINT),

@@ -106,16 +106,18 @@ class Chain:
         likelihood: Likelihood | None = None,
         map_blocks: BlockMap = map,
         problem: Problem | None = None,
+        strands: int = 1,
+        dtype: str = "float64",
     ) -> None:
         likelihood = likelihood or Gaussian(max_precision=100.0)
         prior = RingPrior.of(core_prior or Fixed())
         if problem is None:
             problem = make_problem(random_data(shape, n, likelihood), likelihood, prior)
-        self.problem = problem._replace(prior=prior)
+        self.problem = problem._replace(prior=prior, dtype=dtype)
         self.map_blocks = map_blocks
         self.streams = Streams.of_chain(0, 0)
         self.state: RingState = gibbs.init(
-            self.streams, self.problem, RingSize(1, (rank,) * len(shape))
+            self.streams, self.problem, RingSize(strands, (rank,) * len(shape))
         )
         self.scan = 0
 
@@ -130,7 +132,7 @@ class Chain:
 def numpy_entries() -> Callable[[], FloatArray]:
     """Reference work: the entries of the climate problem at rank 5 in plain NumPy."""
     rng = np.random.default_rng(0)
-    cores = [rng.standard_normal((size, 5, 5)) for size in CLIMATE]
+    cores = [rng.standard_normal((size, 1, 5, 5)) for size in CLIMATE]
     coords = random_data(CLIMATE, CLIMATE_N, Bernoulli()).coords
     return lambda: ring.entries(cores, coords)
 
