@@ -73,7 +73,7 @@ def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood):
             data,
             likelihood,
             prior,
-            Adaption(every=2, kappa1=-1e-9),
+            Adaption(every=2, kappa1=-1e-9, threshold=0.0),
             Schedule(90, 3, 2**30),
             seed=5,
             n_chains=3,

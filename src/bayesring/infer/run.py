@@ -146,13 +146,17 @@ def explore(
     schedule: Schedule,
     held: Observations | None = None,
     map_blocks: BlockMap = map,
+    until: int | None = None,
 ) -> RunningMoments | None:
     """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
+
+    Ends with the exploration of `schedule`, or already after scan `until`.
 
     Returns the moments of f at those, from the scans after the rank came to rest.
     """
     moments = None if held is None else RunningMoments.empty(len(held.values))
-    while chain.scan < schedule.explore:
+    last = schedule.explore if until is None else min(until, schedule.explore)
+    while chain.scan < last:
         info = chain.step(problem, map_blocks)
         if held is not None and moments is not None:
             moments = moments.add(holdout.entries_at(chain.flat, held))
@@ -164,7 +168,8 @@ def explore(
             if chain.scan == schedule.adapt:
                 moments = RunningMoments.empty(len(held.values))
         if chain.scan <= schedule.adapt:
-            chain.state = policy.adapt(chain.streams, chain.scan, chain.state, info, problem)
+            left = schedule.adapt - chain.scan
+            chain.state = policy.adapt(chain.streams, chain.scan, left, chain.state, info, problem)
     return moments
 
 
