@@ -17,7 +17,7 @@ from bayesring.infer.bonds import (
     slice_counts,
     turn_bond,
 )
-from bayesring.infer.rank import Adaption, Truncation, add_factor
+from bayesring.infer.rank import NEEDED, Adaption, Truncation, add_factor
 from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.streams import Streams
 from bayesring.likelihoods import Gaussian
@@ -197,7 +197,9 @@ def test_nothing_is_added_that_no_later_look_could_judge(rng):
 
 @pytest.mark.parametrize("cores", [Fixed(), NormalWishart()], ids=name_of)
 @pytest.mark.parametrize(
-    "policy", [Adaption(1, maximum=6), Adaption(6, maximum=6), Truncation(6)], ids=str
+    "policy",
+    [Adaption(1, NEEDED, maximum=6), Adaption(6, NEEDED, maximum=6), Truncation(6, NEEDED)],
+    ids=["adaption-1", "adaption-6", "truncation-6"],
 )
 def test_the_true_rank_is_found_from_below_and_from_above(rng, policy, cores):
     """Seen to fail when factors are weighed in the basis that the chain happens to hold."""

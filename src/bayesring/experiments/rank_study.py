@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from numpy.random import Generator
 from bayesring import ring
 from bayesring.infer import gibbs, holdout
 from bayesring.infer.base import make_problem
-from bayesring.infer.rank import Adaption, RankPolicy, Truncation
+from bayesring.infer.rank import NEEDED, Adaption, RankPolicy, Truncation
 from bayesring.infer.run import Chain, Schedule, explore
 from bayesring.infer.streams import Streams
 from bayesring.infer.threads import one_blas_thread
@@ -36,7 +37,10 @@ NOISE = (10, 15, 20, 25, 30)
 """Signal-to-noise ratios, in decibels."""
 MISSING = (0.1, 0.3, 0.5, 0.7, 0.9)
 STARTS = (("adaption", 2), ("adaption", 5), ("adaption", 10), ("truncation", 5), ("truncation", 10))
-POLICIES: dict[str, Callable[[int], RankPolicy]] = {"adaption": Adaption, "truncation": Truncation}
+POLICIES: dict[str, Callable[[int], RankPolicy]] = {
+    "adaption": partial(Adaption, threshold=NEEDED),
+    "truncation": partial(Truncation, threshold=NEEDED),
+}
 WARMUP = 1500
 
 
@@ -178,13 +182,19 @@ def summarise(results: dict[Run, RunResult]) -> dict[str, dict[str, Any]]:
         errors = error_map(results, strategy, initial)
         own = [result for run, result in results.items() if run[:2] == (strategy, initial)]
         summary[f"{strategy} from {initial}"] = {
-            "up_to_70_missing": round(float(np.nanmean(errors[:, :4])), 4),
-            "all": round(float(np.nanmean(errors)), 4),
+            "up_to_70_missing": _mean(errors[:, :4]),
+            "all": _mean(errors),
             "map": [[round(float(cell), 4) for cell in row] for row in errors],
             "runs": len(own),
             "seconds": round(sum(result.seconds for result in own), 1),
         }
     return summary
+
+
+def _mean(errors: FloatArray) -> float:
+    """Mean of the cells that have been run, NaN if none has."""
+    known = errors[np.isfinite(errors)]
+    return round(float(known.mean()), 4) if known.size else float("nan")
 
 
 def table(summary: dict[str, dict[str, Any]]) -> str:

@@ -27,9 +27,12 @@ from bayesring.priors.base import RingPrior
 from bayesring.ring import expand_rank
 from bayesring.types import FloatArray, IntArray, RingState
 
-THRESHOLD = 3.0
-"""Energy per parameter that a factor must have. One fitted to noise alone has about two: one from
-the fit, and one from the spread of a draw round it.
+USEFUL, NEEDED = 1.0, 3.0
+"""Energy per parameter that a factor must have, for good predictions and to tell the true rank.
+
+A factor fitted to noise alone has about two: one from the fit, and one from the spread of a draw
+round it. Three leaves only what the data demand. Predictions want more: the prior shrinks a weak
+factor rightly, and dropping it loses the little that it says.
 """
 
 
@@ -94,7 +97,7 @@ class Truncation:
     """
 
     initial: int | tuple[int, ...] = 10
-    threshold: float = THRESHOLD
+    threshold: float = USEFUL
     every: int = 50
 
     def start(self, order: int) -> tuple[int, ...]:
@@ -138,7 +141,7 @@ class Adaption:
     """
 
     initial: int | tuple[int, ...] = 2
-    threshold: float = THRESHOLD
+    threshold: float = USEFUL
     kappa0: float = 0.0
     kappa1: float = -0.005
     every: int = 10
