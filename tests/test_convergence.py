@@ -71,7 +71,7 @@ def test_short_chains_are_told_to_run_longer():
 
 
 def test_different_ranks_are_named():
-    ring = fit(Adaption(every=3, kappa0=-0.3), warmup=60, draws=20, chains=4)
+    ring = fit(Adaption(every=3, kappa0=-0.3, threshold=0.0), warmup=60, draws=20, chains=4)
     ranks = {draws.rank for draws in ring.posterior_.chains}
     assert len(ranks) > 1
     assert any("chains ended at different ranks" in problem for problem in problems_of(ring))
@@ -95,14 +95,26 @@ def test_constant_quantities_do_not_confuse_it():
 
 
 def test_chains_of_unequal_length_are_thinned_to_match(rng):
-    ring = fit(Adaption((1, 1, 1), every=3), warmup=60, draws=30, chains=3, max_memory=60_000)
+    ring = fit(
+        Adaption((1, 1, 1), every=3, threshold=0.0),
+        warmup=60,
+        draws=30,
+        chains=3,
+        max_memory=60_000,
+    )
     lengths = [len(draws.flat) for draws in ring.posterior_.chains]
     assert entry_draws(ring.posterior_, CELLS).shape == (3, min(lengths), 2)
 
 
 def test_the_tree_pairs_each_entry_with_the_noise_of_its_draw():
     """With thinning, and with chains of different rank and so of different thinning."""
-    ring = fit(Adaption((1, 1, 1), every=3), warmup=60, draws=31, chains=3, max_memory=30_000)
+    ring = fit(
+        Adaption((1, 1, 1), every=3, threshold=0.0),
+        warmup=60,
+        draws=31,
+        chains=3,
+        max_memory=60_000,
+    )
     lengths = [len(draws.scans) for draws in ring.posterior_.chains]
     assert min(lengths) < 31
     tree = ring.to_datatree(CELLS)["posterior"]

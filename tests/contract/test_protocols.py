@@ -75,8 +75,7 @@ def test_samplers(rng, likelihood, core_prior, update):
         np.testing.assert_array_equal(old, kept)
         np.testing.assert_array_equal(one, two)
         assert not np.allclose(one, three)
-    for shares in info.contributions:
-        np.testing.assert_allclose(shares.sum(), 1.0)
+    assert info.energy > 0
 
 
 @pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)

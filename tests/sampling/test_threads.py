@@ -64,7 +64,7 @@ def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, update, r
 
 
 @pytest.mark.parametrize(
-    "policy", [Adaption(every=2, kappa1=-1e-9), StrandGrowth(every=6)], ids=name_of
+    "policy", [Adaption(every=2, kappa1=-1e-9, threshold=0.0), StrandGrowth(every=6)], ids=name_of
 )
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood, policy):

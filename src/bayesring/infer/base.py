@@ -38,8 +38,8 @@ class StepInfo(NamedTuple):
     statistics: FloatArray
     """The likelihood's statistics, summed over all observations."""
     log_likelihood: float
-    contributions: tuple[FloatArray, ...]
-    """D arrays (S, R_d): size of each factor's part of f, see `gibbs.contributions`."""
+    energy: float
+    """sum w f^2 over all observations: what f weighs against noise of energy one each."""
 
 
 class BrokenChain(FloatingPointError):

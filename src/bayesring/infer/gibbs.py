@@ -52,7 +52,7 @@ def step(
     """One scan: a pure function of the state, the data and the streams of `scan`."""
     cores, weights, gains, hyper, nuisance = (*map(list, state[:4]), state.nuisance)
     likelihood, prior = problem.likelihood, problem.prior
-    sizes = []
+    size = 0.0
     for mode, blocks in enumerate(problem.views):
         hyper[mode] = prior.cores.update_hyper(streams.rng(scan, Purpose.HYPER, mode), cores[mode])
         task = CoreTask(
@@ -74,14 +74,14 @@ def step(
         gains[mode] = prior.weights.update_gains(
             streams.rng(scan, Purpose.GAINS, mode), weights[mode], gains[mode]
         )
-        sizes.append(contributions(weights[mode], statistics))
+        size = energy(weights[mode], statistics)
 
     flat = ring.flatten(ring.weighted(cores, weights), problem.dtype)
     totals = likelihood_statistics(flat, problem, map_blocks)
     nuisance = likelihood.update_nuisance(streams.rng(scan, Purpose.NUISANCE), totals)
     new_state = RingState(tuple(cores), tuple(weights), tuple(gains), tuple(hyper), nuisance)
     log_likelihood = likelihood.total_log_prob(totals, nuisance)
-    return new_state, StepInfo(totals, log_likelihood, tuple(sizes))
+    return new_state, StepInfo(totals, log_likelihood, size)
 
 
 def draw_core(
@@ -144,16 +144,10 @@ def draw_weights(
     return drawn.reshape(precisions.shape)
 
 
-def contributions(weights: FloatArray, statistics: WeightStatistics) -> FloatArray:
-    """Share of each factor in f: the root of sum w (lambda_r a_r)^2 over observations, (S, R_d).
-
-    f_n is the sum of lambda_r a_n[r], so this measures what a factor adds to the fitted values
-    themselves. Unlike lambda_r alone it does not change when scale moves into the cores.
-    """
-    squares = np.maximum(np.diag(statistics.precision), 0.0).reshape(weights.shape)
-    sizes = np.abs(weights) * np.sqrt(squares)
-    total = sizes.sum()
-    return sizes / total if total > 0 else np.full(weights.shape, 1.0 / weights.size)
+def energy(weights: FloatArray, statistics: WeightStatistics) -> float:
+    """Sum of w f^2 over the observations: with f_n = a_n . lambda, lambda' (sum w a a') lambda."""
+    own = weights.ravel()
+    return float(own @ statistics.precision @ own)
 
 
 def likelihood_statistics(

@@ -16,10 +16,24 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from bayesring.infer.base import Problem, StepInfo
+from bayesring.infer.bonds import (
+    bond_basis,
+    opened_moments,
+    parameters_of_factor,
+    slice_counts,
+    turn_bond,
+)
 from bayesring.infer.streams import Purpose, Streams
-from bayesring.priors.base import CoreShape, RingPrior
+from bayesring.priors.base import RingPrior
 from bayesring.ring import expand_rank
-from bayesring.types import FloatArray, RingSize, RingState
+from bayesring.types import FloatArray, IntArray, RingSize, RingState
+
+NEEDED = 3.0
+"""Energy per parameter that a factor must have to be kept.
+
+A factor fitted to noise alone has about two: one from the fit, and one from the spread of a draw
+round it. Three leaves only what the data demand.
+"""
 
 
 class RankPolicy(Protocol):
@@ -36,12 +50,13 @@ class RankPolicy(Protocol):
         self,
         streams: Streams,
         scan: int,
+        left: int,
         state: RingState,
         info: StepInfo,
         problem: Problem,
         losses: Sequence[float] = (),
     ) -> RingState:
-        """State with factors dropped or added after `scan`.
+        """State with factors dropped or added after `scan`; `left` more scans may change them.
 
         `losses` are those of held-out observations after every scan so far; empty if none are held
         out.
@@ -71,6 +86,7 @@ class FixedRank:
         self,
         streams: Streams,
         scan: int,
+        left: int,
         state: RingState,
         info: StepInfo,
         problem: Problem,
@@ -82,18 +98,21 @@ class FixedRank:
 
 @dataclass(frozen=True)
 class Truncation:
-    """Start large and only drop: every `every` scans, factors below the threshold.
+    """Start large and only drop: every `every` scans, what is not needed.
+
+    A drop is never taken back, so looks are further apart than in `Adaption`: the ring must have
+    found the data first.
 
     Parameters
     ----------
     initial : rank to start from, one number or one per bond
-    threshold : share of a bond's contributions below which a factor is dropped
+    threshold : energy per parameter below which a direction of a bond is dropped
     every : scans between two looks
     """
 
     initial: int | tuple[int, ...] = 10
-    threshold: float = 0.01
-    every: int = 10
+    threshold: float = NEEDED
+    every: int = 50
 
     judges = False
 
@@ -105,6 +124,7 @@ class Truncation:
         self,
         streams: Streams,
         scan: int,
+        left: int,
         state: RingState,
         info: StepInfo,
         problem: Problem,
@@ -114,8 +134,9 @@ class Truncation:
         if scan % self.every:
             return state
         rng = streams.rng(scan, Purpose.RANK)
-        for bond, sizes in enumerate(info.contributions):
-            state, _ = drop_small(rng, state, bond, sizes, self.threshold, problem.prior)
+        counts = slice_counts(problem)
+        for bond in range(len(problem.shape)):
+            state = drop_small(rng, state, bond, info.energy, counts, self.threshold, problem.prior)
         return state
 
 
@@ -123,21 +144,21 @@ class Truncation:
 class Adaption:
     """The paper's strategy: drop what is small; if nothing is, grow now and then.
 
-    Every `every` scans, each bond loses the factors whose share of the contributions is below
-    the threshold. A bond that loses none gains one factor, drawn from the prior, with
-    probability p(t) = exp(kappa0 + kappa1 t) at scan t.
+    Every `every` scans, each bond loses the directions whose energy per parameter is below the
+    threshold. A bond that loses none gains one factor with probability
+    p(t) = exp(kappa0 + kappa1 t) at scan t, if a later look can still judge it.
 
     Parameters
     ----------
     initial : rank to start from, one number or one per bond
-    threshold : share of a bond's contributions below which a factor is dropped
+    threshold : energy per parameter below which a direction of a bond is dropped
     kappa0, kappa1 : growth; kappa1 must be negative, or growth would never fade
     every : scans between two looks
     maximum : rank that no bond grows beyond
     """
 
     initial: int | tuple[int, ...] = 2
-    threshold: float = 0.01
+    threshold: float = NEEDED
     kappa0: float = 0.0
     kappa1: float = -0.005
     every: int = 10
@@ -157,6 +178,7 @@ class Adaption:
         self,
         streams: Streams,
         scan: int,
+        left: int,
         state: RingState,
         info: StepInfo,
         problem: Problem,
@@ -166,10 +188,14 @@ class Adaption:
         if scan % self.every:
             return state
         rng = streams.rng(scan, Purpose.RANK)
-        grows = rng.random(len(problem.shape)) < exp(min(self.kappa0 + self.kappa1 * scan, 0.0))
-        for bond, sizes in enumerate(info.contributions):
-            state, dropped = drop_small(rng, state, bond, sizes, self.threshold, problem.prior)
-            if not dropped and grows[bond] and sizes.size < self.maximum:
+        growth = exp(min(self.kappa0 + self.kappa1 * scan, 0.0)) if left >= self.every else 0.0
+        grows = rng.random(len(problem.shape)) < growth
+        counts = slice_counts(problem)
+        before = state.rank
+        for bond in range(len(problem.shape)):
+            state = drop_small(rng, state, bond, info.energy, counts, self.threshold, problem.prior)
+        for bond, (was, now) in enumerate(zip(before, state.rank, strict=True)):
+            if now == was and grows[bond] and now < self.maximum:
                 state = add_factor(rng, state, bond, problem.prior)
         return state
 
@@ -217,6 +243,7 @@ class StrandGrowth:
         self,
         streams: Streams,
         scan: int,
+        left: int,
         state: RingState,
         info: StepInfo,
         problem: Problem,
@@ -278,16 +305,25 @@ def drop_small(
     rng: Generator,
     state: RingState,
     bond: int,
-    sizes: FloatArray,
+    energy: float,
+    counts: list[IntArray],
     threshold: float,
     prior: RingPrior,
-) -> tuple[RingState, bool]:
-    """Drop the factors of a bond with sizes below the threshold, but never the largest."""
-    keep = sizes[0] >= threshold
-    keep[np.argmax(sizes)] = True
+) -> RingState:
+    """Drop the directions of a bond that carry less energy than noise would give them.
+
+    The bond is turned into its own basis first; it keeps at least its strongest direction.
+    """
+    observed = max(int(counts[0].sum()), 1)
+    basis = bond_basis(
+        opened_moments(state, bond, [own / observed for own in counts]), state.weights[bond][0]
+    )
+    per_parameter = energy * basis.shares / parameters_of_factor(counts, state.size.bonds, bond)
+    keep = per_parameter >= threshold
+    keep[np.argmax(per_parameter)] = True
     if keep.all():
-        return state, False
-    return drop_factors(rng, state, bond, keep, prior), True
+        return state
+    return drop_factors(rng, turn_bond(state, bond, basis), bond, keep, prior)
 
 
 def drop_factors(
@@ -303,23 +339,25 @@ def drop_factors(
 
 
 def add_factor(rng: Generator, state: RingState, bond: int, prior: RingPrior) -> RingState:
-    """Append one factor drawn from the prior: column of G^(d), row of G^(d+1), lambda, delta."""
+    """Append one factor of random direction and ordinary size: column of G^(d), row of G^(d+1).
+
+    Their entries are normal with the root mean squares of their cores, its weight is the
+    smallest in size of the bond, and its gain one.
+    """
     after = (bond + 1) % len(state.cores)
     cores = list(state.cores)
     n_slices, strands, rows, _ = cores[bond].shape
-    column = _draw_prior_core(rng, (n_slices, strands, rows, 1), prior)
+    size = np.sqrt(np.mean(cores[bond] ** 2))
+    column = rng.standard_normal((n_slices, strands, rows, 1)) * size
     cores[bond] = np.concatenate([cores[bond], column], axis=3)
     n_slices, _, _, columns = cores[after].shape
-    row = _draw_prior_core(rng, (n_slices, strands, 1, columns), prior)
+    size = np.sqrt(np.mean(cores[after] ** 2))
+    row = rng.standard_normal((n_slices, strands, 1, columns)) * size
     cores[after] = np.concatenate([cores[after], row], axis=2)
-    gains = np.append(state.gains[bond], prior.weights.draw_gains(rng, (strands, 1)), axis=1)
-    spread = np.sqrt(prior.weights.precisions(gains)[:, -1:])
-    weights = np.append(state.weights[bond], rng.standard_normal((strands, 1)) / spread, axis=1)
+    least = np.min(np.abs(state.weights[bond]), axis=1, keepdims=True)
+    gains = np.append(state.gains[bond], np.ones_like(least), axis=1)
+    weights = np.append(state.weights[bond], least, axis=1)
     return _with_bond(rng, state, bond, cores, weights, gains, prior)
-
-
-def _draw_prior_core(rng: Generator, shape: CoreShape, prior: RingPrior) -> FloatArray:
-    return prior.cores.draw_core(rng, shape, prior.cores.draw_hyper(rng, shape))
 
 
 def _with_bond(

@@ -167,14 +167,17 @@ def explore(
     schedule: Schedule,
     held: Observations | None = None,
     map_blocks: BlockMap = map,
+    until: int | None = None,
 ) -> RunningMoments | None:
     """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
 
-    Returns the moments of E[y | f] at those, from the scans after the rank came to rest.
+    Ends with the exploration of `schedule`, or already after scan `until`. Returns the moments of
+    E[y | f] at those, from the scans after the rank came to rest.
     """
     moments = None if held is None else RunningMoments.empty(len(held.values))
     recent = moments
-    while chain.scan < schedule.explore:
+    last = schedule.explore if until is None else min(until, schedule.explore)
+    while chain.scan < last:
         info = chain.step(problem, map_blocks)
         if held is not None and moments is not None and recent is not None:
             fitted = holdout.entries_at(chain.flat, held)
@@ -190,8 +193,9 @@ def explore(
                 )
                 problem = problem._replace(likelihood=likelihood)
         if chain.scan <= schedule.adapt:
+            left = schedule.adapt - chain.scan
             chain.state = policy.adapt(
-                chain.streams, chain.scan, chain.state, info, problem, chain.losses
+                chain.streams, chain.scan, left, chain.state, info, problem, chain.losses
             )
     return moments
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +200,42 @@ def plot_bands(
             axis.set_xticks([])
             axis.set_yticks([])
     return figure
+
+
+def plot_heat_maps(
+    path: Path,
+    maps: Mapping[str, FloatArray],
+    rows: tuple[str, Sequence[str]],
+    columns: tuple[str, Sequence[str]],
+    quantity: str,
+) -> None:
+    """Several maps side by side on one scale from zero, each cell with its number.
+
+    Parameters
+    ----------
+    maps : title of each map, and its values (rows, columns); NaN cells stay empty
+    rows, columns : name of the axis and labels of its cells
+    quantity : what the colours show
+    """
+    figure, axes = plt.subplots(
+        1, len(maps), figsize=(2.7 * len(maps) + 0.8, 3.1), squeeze=False, layout="constrained"
+    )
+    top = max(float(np.nanmax(np.stack(list(maps.values())))), 1e-9)
+    image: Any = None
+    for axis, (title, values) in zip(axes[0], maps.items(), strict=True):
+        image = axis.imshow(values, cmap="cividis_r", vmin=0, vmax=top)
+        axis.set_title(title)
+        axis.set_yticks(range(len(rows[1])), rows[1])
+        axis.set_xticks(range(len(columns[1])), columns[1])
+        axis.set_xlabel(columns[0])
+        for (row, column), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                colour = "white" if value > top / 2 else "black"
+                text = f"{value:.2f}" if value else "0"
+                axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
+    axes[0][0].set_ylabel(rows[0])
+    figure.colorbar(image, ax=axes, label=quantity, shrink=0.85)
+    save(figure, path)
 
 
 def save(figure: Any, path: Path) -> None:
