@@ -77,10 +77,11 @@ def test_complete_fills_a_csv(source, text):
             assert float(after["lower"]) < float(after["mean"]) < float(after["upper"])
 
 
-def test_a_seed_gives_the_same_file_byte_for_byte(source, tmp_path):
+def test_a_seed_gives_the_same_file_byte_for_byte_on_any_threads(source, tmp_path):
     names = ["one.csv", "two.csv", "other.csv"]
-    for name, seed in zip(names, (5, 5, 6), strict=True):
-        run("complete", source, *KEYS, "-o", tmp_path / name, "--seed", seed, *QUICK)
+    for name, seed, jobs in zip(names, (5, 5, 6), (1, 2, 1), strict=True):
+        options = ["--seed", seed, "--jobs", jobs, "--chains", 2, *QUICK[:6], "--quiet"]
+        run("complete", source, *KEYS, "-o", tmp_path / name, *options)
     one, two, other = ((tmp_path / name).read_bytes() for name in names)
     assert one == two
     assert one != other
