@@ -56,7 +56,8 @@ def markdown(result: dict[str, Any]) -> str:
     """The rows that have a goal, as a table for the README."""
     about = result["machine"]
     lines = [
-        f"{about['processor']}, {about['cores']} cores, numba {about['numba']}:",
+        f"{about['processor']}, {about['cores']} cores, numba {about['numba']}, with a load of "
+        f"{about['load when it began'] or 0:.1f} from other work when it began:",
         "",
         "| | measured | goal |",
         "|---|---|---|",

@@ -161,13 +161,14 @@ def growth(quick: bool, large: bool) -> Iterator[Row]:
         per_observation[n] = _per_observation((1000, 1000, 1000), n, 3)
         yield Row(f"scan, M = {n:.0e}, rank 3", per_observation[n], "ns/observation")
     largest = max(per_observation)
-    yield Row(
-        f"time per observation at {largest:.0e} against 1e+06",
-        per_observation[largest] / per_observation[10**6],
-        "x",
-        1.3,
-        at_least=False,
-    )
+    if largest > 10**6:
+        yield Row(
+            f"time per observation at {largest:.0e} against 1e+06",
+            per_observation[largest] / per_observation[10**6],
+            "x",
+            1.3,
+            at_least=False,
+        )
     for rank in (2, 8) if quick else (2, 3, 5, 8, 12, 16):
         figure = _per_observation((300, 300, 300), 10**5, rank)
         yield Row(f"scan, rank {rank}, M = 1e+05", figure, "ns/observation")
