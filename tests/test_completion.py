@@ -260,7 +260,7 @@ def test_zeros_and_ones_are_taken_as_binary(array, capsys):
     assert "0 or 1: taken as binary" in found.notes[0]
     assert "taken as binary" in " ".join(capsys.readouterr().err.split())
     gaps = np.isnan(binary)
-    assert np.all((found.lower > 0) & (found.upper < 1), where=gaps)
+    assert np.all((found.lower >= 0) & (found.upper <= 1), where=gaps)
     assert np.all(found.lower[gaps] < found.upper[gaps])
     as_numbers = complete(binary, likelihood="gaussian", **QUICK)
     assert as_numbers.model.likelihood == "gaussian"
