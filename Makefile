@@ -11,7 +11,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo examples test test-slow lint types format bench bench-check figures reliability clean
+.PHONY: help setup demo examples test test-slow lint types format bench bench-check accuracy reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -55,8 +55,9 @@ bench: setup  ## speed and memory against goals and others, into docs/bench.json
 bench-check: setup  ## fail if a scan got 30 % slower than the committed figure
 	$(BIN)/bayesring bench --check docs/bench.json
 
-figures: setup  ## accuracy on real data, the figures of the README
-	$(BIN)/python benchmarks/figures.py
+accuracy: setup  ## the defaults on six real data sets beside the paper and SMURFF, into docs/accuracy and the README
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python benchmarks/accuracy.py
 
 reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md
 	$(BIN)/python benchmarks/reliability.py

@@ -131,7 +131,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         shape: tuple[int, ...] | None = None,
         warmup: int = 300,
         draws: int = 200,
-        chains: int = 2,
+        chains: int = 4,
         max_memory: int = 2**30,
         dtype: str = "float64",
         n_jobs: int | None = None,
