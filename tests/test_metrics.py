@@ -94,3 +94,19 @@ def test_crps_equals_its_definition(rng):
     ]
     assert metrics.crps(truth, samples) == pytest.approx(np.mean(expected))
     assert metrics.crps(truth, samples[:1]) == pytest.approx(metrics.mae(truth, samples[0]))
+
+
+def test_calibration_bins_add_up_and_tell_error_from_chance(rng):
+    p = rng.uniform(0, 1, 4000)
+    p[0] = 1.0
+    right = (rng.random(4000) < p).astype(float)
+    bins = metrics.calibration_bins(right, p)
+    assert bins.number.sum() == 4000
+    assert bins.ones.sum() == right.sum()
+    in_third = (p >= 0.2) & (p < 0.3)
+    assert bins.number[2] == in_third.sum()
+    assert bins.probability[2] == pytest.approx(p[in_third].sum())
+    assert bins.error() < bins.chance(0.999)
+    wrong = metrics.calibration_bins((rng.random(4000) < p**2).astype(float), p)
+    assert wrong.error() == pytest.approx(1 / 6, abs=0.02)
+    assert wrong.error() > 5 * wrong.chance()

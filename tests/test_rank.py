@@ -17,15 +17,25 @@ from bayesring.infer.bonds import (
     slice_counts,
     turn_bond,
 )
-from bayesring.infer.rank import NEEDED, Adaption, Truncation, add_factor
+from bayesring.infer.rank import (
+    NEEDED,
+    Adaption,
+    StrandGrowth,
+    Truncation,
+    add_factor,
+    add_strands,
+    keep_strands,
+)
 from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.streams import Streams
-from bayesring.likelihoods import Gaussian
+from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import Fixed, NormalWishart
+from bayesring.types import RingSize
 from tests.models import CORE_PRIORS, draw_model, name_of
 from tests.sampling import bugs
 
 RANK = (3, 4, 2)
+GAUSSIAN = Gaussian()
 
 
 def entries_of(state):
@@ -226,3 +236,48 @@ def test_the_rank_rests_before_the_first_kept_draw(rng):
     assert tuple(trace.rank[schedule.adapt - 2]) != tuple(trace.rank[schedule.adapt - 1])
     assert len(set(map(tuple, trace.rank[schedule.adapt - 1 :]))) == 1
     assert draws.rank == tuple(trace.rank[-1])
+
+
+@pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
+def test_strands_come_small_and_go_without_a_trace(rng, core_prior):
+    state, _, prior = draw_model(rng, Gaussian(), core_prior, (6, 7, 5), (2, 2, 2), strands=2)
+    larger = add_strands(rng, state, 3, prior)
+    assert larger.size == RingSize(5, (2, 2, 2))
+    added = entries_of(larger) - entries_of(state)
+    assert 0.01 < added.std() < 1.0
+    back = keep_strands(rng, larger, 2, prior)
+    assert back.size == state.size
+    np.testing.assert_array_equal(entries_of(back), entries_of(state))
+
+
+def grow(rng, losses, scan, strands, likelihood=GAUSSIAN, n=400, **settings):
+    """Strands after one look of `StrandGrowth` with the given held-out losses."""
+    policy = StrandGrowth(every=10, **settings)
+    shape = (6, 7, 5)
+    state, data, prior = draw_model(
+        rng, likelihood, CORE_PRIORS[0], shape, (2, 2, 2), n, strands=strands
+    )
+    problem = make_problem(data, likelihood, prior)
+    info = StepInfo(np.zeros(2), 0.0, 0.0)
+    after = policy.adapt(Streams.of_chain(0, 0), scan, 100, state, info, problem, losses)
+    return after.size.strands
+
+
+def test_strands_double_until_the_held_out_loss_rises(rng):
+    falling, rising = [1.0] * 10 + [0.9] * 30, [1.0] * 29 + [1.1]
+    assert grow(rng, falling[:10], 10, 2) == 4
+    assert grow(rng, falling[:9], 9, 2) == 2, "between two looks"
+    assert grow(rng, falling[:30], 30, 8) == 16
+    assert grow(rng, rising, 30, 8) == 4, "the last ones go again"
+    assert grow(rng, rising, 30, 8, tolerance=0.2) == 16
+    assert grow(rng, rising, 30, 4) == 4, "growth was over before"
+    assert grow(rng, [1.0] * 19 + [1.1], 20, 4) == 8, "too small a ring to be judged"
+    assert grow(rng, [], 30, 8) == 16, "nothing is held out"
+
+
+def test_strands_are_limited_by_what_the_data_can_tell(rng):
+    """At most 3 x 400 / 18 = 66 entries per slice, or a quarter of it for binary values."""
+    assert grow(rng, [], 40, 16) == 16
+    assert grow(rng, [], 40, 16, density=4.0) == 22
+    assert grow(rng, [], 40, 16, density=9.0) == 25
+    assert grow(rng, [], 20, 4, Bernoulli()) == 5

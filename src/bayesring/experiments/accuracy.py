@@ -94,14 +94,14 @@ TASKS = {
 
 def run(
     folder: Path,
-    names: Iterable[str] = tuple(TASKS),
+    names: Iterable[str] | None = None,
     methods: Iterable[str] = (OURS, SMURFF),
     folds: Iterable[int] = range(N_FOLDS),
     **settings: Any,
 ) -> None:
     """Work out the cells that `folder` does not have yet. `settings` go to `TensorRing`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
+    for name in TASKS if names is None else names:
         for method in methods:
             if method == SMURFF and find_spec("smurff") is None:
                 continue

@@ -19,7 +19,7 @@ from bayesring.ring import FlatRing
 from bayesring.types import FloatArray
 
 SHARE = 0.1
-FEWEST, MOST = 50, 10_000
+FEWEST, MOST = 50, 1_000
 """Observations held out; with fewer than the first number none are."""
 MEMORY = 100
 """Scans over which the running moments average."""
