@@ -11,7 +11,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo examples test test-slow lint types format bench bench-check accuracy reliability clean
+.PHONY: help setup demo examples test test-slow lint types format bench bench-check accuracy rank-study reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -58,6 +58,9 @@ bench-check: setup  ## fail if a scan got 30 % slower than the committed figure
 accuracy: setup  ## the defaults on six real data sets beside the paper and SMURFF, into docs/accuracy and the README
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python benchmarks/accuracy.py
+
+rank-study: setup  ## the paper's study of automatic rank, into docs/rank.json
+	$(BIN)/python benchmarks/rank_study.py
 
 reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md
 	$(BIN)/python benchmarks/reliability.py

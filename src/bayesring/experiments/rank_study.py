@@ -8,7 +8,6 @@ study that was stopped goes on where it was.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
@@ -29,6 +28,7 @@ from bayesring.likelihoods import Gaussian
 from bayesring.observations import Observations
 from bayesring.priors import Fixed, GammaProcess
 from bayesring.priors.base import CorePrior, RingPrior
+from bayesring.storage import replacing
 from bayesring.types import FloatArray
 
 SHAPE, RANK = (10, 10, 10, 10), (5, 5, 5, 5)
@@ -154,11 +154,9 @@ def _read(path: Path) -> RunResult:
 
 
 def _write(path: Path, content: Any) -> None:
-    """Write to a name of this process's own and rename, so that no half-written file is left."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(content) + "\n")
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content) + "\n")
 
 
 def error_map(results: dict[Run, RunResult], strategy: str, initial: int) -> FloatArray:
