@@ -20,6 +20,7 @@ from bayesring.infer.bonds import (
 from bayesring.infer.rank import (
     NEEDED,
     Adaption,
+    Look,
     StrandGrowth,
     Truncation,
     add_factor,
@@ -36,6 +37,11 @@ from tests.sampling import bugs
 
 RANK = (3, 4, 2)
 GAUSSIAN = Gaussian()
+
+
+def look_at(problem, energy, scan=10, left=100, losses=()):
+    info = StepInfo(np.zeros(2), 0.0, energy)
+    return Look(Streams.of_chain(0, 0), scan, left, info, problem, losses)
 
 
 def entries_of(state):
@@ -151,8 +157,8 @@ def test_a_redundant_factor_is_found_in_any_gauge(rng, bond):
     sizes = [np.mean(entries_of(without_factor(hidden, bond, r)) ** 2) for r in range(3)]
     assert not np.isclose(sizes, np.mean(entries_of(hidden) ** 2), rtol=1e-3).any()
 
-    counts = slice_counts(make_problem(data, Gaussian(), prior))
-    smaller = rank_module.drop_small(rng, hidden, bond, 1e12, counts, 3.0, prior)
+    look = look_at(make_problem(data, Gaussian(), prior), energy=1e12)
+    smaller = rank_module.drop_small(rng, hidden, look, 3.0)
     assert smaller.rank == tuple(r - (d == bond) for d, r in enumerate(hidden.rank))
     np.testing.assert_allclose(entries_of(smaller), entries_of(hidden), rtol=1e-6, atol=1e-8)
 
@@ -175,9 +181,8 @@ def test_counts_add_up_over_blocks(rng):
 def adapt_once(rng, policy, energy, scan, left=100):
     """Rank after one look, where the ring's energy is spread over all factors of every bond."""
     state, data, prior = draw_model(rng, Gaussian(), CORE_PRIORS[0], (6, 7, 5), RANK, n=200)
-    info = StepInfo(np.zeros(2), 0.0, energy)
-    problem = make_problem(data, Gaussian(), prior)
-    return policy.adapt(Streams.of_chain(0, 0), scan, left, state, info, problem).rank
+    look = look_at(make_problem(data, Gaussian(), prior), energy, scan, left)
+    return policy.adapt(state, look).rank
 
 
 SMALL, LARGE = 1.0, 1e15
@@ -257,10 +262,8 @@ def grow(rng, losses, scan, strands, likelihood=GAUSSIAN, n=400, **settings):
     state, data, prior = draw_model(
         rng, likelihood, CORE_PRIORS[0], shape, (2, 2, 2), n, strands=strands
     )
-    problem = make_problem(data, likelihood, prior)
-    info = StepInfo(np.zeros(2), 0.0, 0.0)
-    after = policy.adapt(Streams.of_chain(0, 0), scan, 100, state, info, problem, losses)
-    return after.size.strands
+    look = look_at(make_problem(data, likelihood, prior), 0.0, scan, losses=losses)
+    return policy.adapt(state, look).size.strands
 
 
 def test_strands_double_until_the_held_out_loss_rises(rng):

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-import platform
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-import numba
 import numpy as np
-from numpy.random import Generator, RandomState, SeedSequence
+from numpy.random import Generator, RandomState
 from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags, estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesring import likelihoods, priors, storage
+from bayesring import storage
 from bayesring.checks import (
     check_coordinates,
     check_count,
@@ -29,7 +26,6 @@ from bayesring.checks import (
     check_shape,
     check_values,
     check_within,
-    unknown_name,
 )
 from bayesring.convergence import (
     Diagnostics,
@@ -38,21 +34,21 @@ from bayesring.convergence import (
     random_cells,
     to_datatree,
 )
-from bayesring.infer.holdout import Predicted
-from bayesring.infer.rank import Adaption, FixedRank, RankPolicy, StrandGrowth, Truncation
+from bayesring.infer.rank import RankPolicy
 from bayesring.infer.run import Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
 from bayesring.interchange import to_tensorly
 from bayesring.labels import Labels, plain_labels
-from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
-from bayesring.observations import HeldOut, Observations, in_order
+from bayesring.likelihoods import Likelihood
+from bayesring.observations import Observations
 from bayesring.posterior import Posterior, Prediction
-from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
+from bayesring.priors import CorePrior, RingPrior
 from bayesring.progress import chain_progress
 from bayesring.report.brief import brief
 from bayesring.report.fitted import Fitted
 from bayesring.report.methods import Reporting
+from bayesring.settings import LIKELIHOODS, check_draw_fits, resolve, seed_of
 from bayesring.suggestion import candidate_cells, is_observed, most_uncertain
 from bayesring.tables import (
     add_columns,
@@ -66,16 +62,9 @@ from bayesring.tables import (
     open_table,
     values_of,
 )
-from bayesring.types import FloatArray, IntArray, RingSize
+from bayesring.types import FloatArray, IntArray
 from bayesring.unseen import cover
 
-LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
-    "gaussian": Gaussian,
-    "bernoulli": Bernoulli,
-}
-PRIORS: dict[str, Callable[[], CorePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
-INFERENCES = ("gibbs",)
-DTYPES = ("float32", "float64")
 SAMPLE_STREAM = 1
 """Sets the stream of `sample` apart from a user's own stream of the same seed."""
 
@@ -115,7 +104,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     labels_ : what modes and slices are called, a `bayesring.labels.Labels`
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
     observed_ : the training `Observations`, sorted by coordinates; None if there are more than
-        two million of them
+        500,000 of them
     held_out_ : what was predicted for training values before the chains saw them, a
         `bayesring.observations.HeldOut`, or None if none were held out
     """
@@ -198,7 +187,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
-        likelihood, prior, policy = self._resolve()
+        likelihood, prior, policy = resolve(self)
         likelihood.check(data.values)
         warmup = check_count(self.warmup, "warmup", 0)
         draws = check_count(self.draws, "draws", 1)
@@ -209,9 +198,9 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             warnings.warn(concern, UserWarning, stacklevel=3)
         location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
         data = data._replace(location=location, scale=scale)
-        seed = _seed(self.random_state)
+        seed = seed_of(self.random_state)
         size = policy.start(len(data.shape))
-        _check_memory(data.shape, size, budget // chains)
+        check_draw_fits(data.shape, size, budget // chains)
         described = self._describe(likelihood, prior, policy, seed)
 
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
@@ -238,8 +227,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         self.n_observations_ = len(data.values)
         self.labels_ = labels
         self.table_kind_ = kind
-        self.observed_ = _kept(data)
-        self.held_out_ = None if predicted is None else _in_units(predicted, location, scale)
+        self.observed_ = storage.kept(data)
+        self.held_out_ = None if predicted is None else predicted.in_units(location, scale)
         self.description_ = described
         self._set_fitted()
         return self
@@ -426,31 +415,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             "likelihood": storage.to_plain(likelihood),
             "prior": storage.to_plain(prior),
             "rank": storage.to_plain(policy),
-            "versions": _versions(),
+            "versions": storage.versions(),
         }
-
-    def _resolve(self) -> tuple[Likelihood, RingPrior, RankPolicy]:
-        """Objects for the names given."""
-        if self.inference not in INFERENCES:
-            raise unknown_name("inference", self.inference, INFERENCES, "nothing else")
-        if self.dtype not in DTYPES:
-            raise unknown_name("dtype", self.dtype, DTYPES, "nothing else")
-        if not isinstance(self.update, str) or self.update not in UPDATES:
-            raise unknown_name("update", self.update, UPDATES, "nothing else")
-        likelihood = _named(
-            "likelihood", self.likelihood, LIKELIHOODS, Likelihood, "bayesring.likelihoods"
-        )
-        if isinstance(self.prior, RingPrior):
-            prior = self.prior
-        else:
-            prior = RingPrior.of(_named("prior", self.prior, PRIORS, CorePrior, "bayesring.priors"))
-        if UPDATES[self.update].diagonal_only and not prior.cores.diagonal:
-            raise ValueError(
-                f"update={self.update!r} needs a prior whose entries are independent, but "
-                f"{type(prior.cores).__name__} correlates them; use prior='paper', "
-                "bayesring.priors.NormalGamma() or update='slice'."
-            )
-        return likelihood, prior, _policy(self.rank)
 
     def _fitted(self) -> Fitted:
         return Fitted(
@@ -558,7 +524,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
 def load(path: str | os.PathLike[str]) -> TensorRing:
     """Read a model that `TensorRing.save` wrote."""
     description, arrays = storage.read(path)
-    classes = _storable_classes()
+    classes = storage.storable_classes()
     try:
         parameters: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
@@ -595,91 +561,3 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         raise ValueError(f"{path} is not a complete bayesring model: {error!r}.") from error
     ring._set_fitted()
     return ring
-
-
-def _named(
-    argument: str, value: Any, known: Mapping[str, Callable[[], Any]], protocol: Any, home: str
-) -> Any:
-    """Object for a name, or the object itself if it keeps the protocol."""
-    if isinstance(value, str):
-        if value not in known:
-            raise unknown_name(argument, value, known, f"an object of {home}")
-        return known[value]()
-    if isinstance(value, type) or not isinstance(value, protocol):
-        raise unknown_name(argument, value, known, f"an object of {home}")
-    return value
-
-
-def _policy(rank: Any) -> RankPolicy:
-    if isinstance(rank, str):
-        if rank != "auto":
-            raise unknown_name("rank", rank, ["auto"], "a number, or one number per bond")
-        return StrandGrowth()
-    if hasattr(rank, "adapt"):
-        return rank  # type: ignore[no-any-return]
-    try:
-        numbers = np.atleast_1d(rank).tolist()
-        given = tuple(numbers) if np.ndim(rank) else numbers[0]
-    except ValueError:
-        given = rank
-    return FixedRank(given)
-
-
-def _check_memory(shape: tuple[int, ...], size: RingSize, budget: int) -> None:
-    """Refuse a ring of which not even one draw per chain fits into the memory given."""
-    draw_bytes = 8 * size.parameters(shape)
-    if draw_bytes > budget:
-        raise ValueError(
-            f"One draw of a ring of shape {shape} and rank {size.bonds} takes "
-            f"{draw_bytes / 2**30:.2f} GiB, but max_memory leaves {budget / 2**30:.2f} GiB per "
-            "chain; give a larger max_memory= or a smaller rank=, or code the modes so that fewer "
-            "places are empty."
-        )
-
-
-def _kept(data: Observations) -> Observations | None:
-    """The training data in an order of their own and in their units, unless there are too many."""
-    if len(data.values) > storage.MOST_OBSERVATIONS:
-        return None
-    return in_order(data._replace(location=0.0, scale=1.0))
-
-
-def _in_units(predicted: Predicted, location: float, scale: float) -> HeldOut:
-    """What was predicted of held-out values, in the units of the data."""
-    deviation = np.sqrt(predicted.variance + predicted.noise)
-    return HeldOut(
-        np.asarray(predicted.data.coords),
-        location + scale * np.asarray(predicted.data.values),
-        location + scale * predicted.mean,
-        scale * deviation,
-    )
-
-
-def _storable_classes() -> dict[str, Callable[..., Any]]:
-    """Classes that a model file may name."""
-    found = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
-    found |= {name: getattr(priors, name) for name in priors.__all__}
-    return found | {cls.__name__: cls for cls in (Adaption, FixedRank, StrandGrowth, Truncation)}
-
-
-def _seed(random_state: Any) -> int:
-    """One whole number that stands for the random state."""
-    if random_state is None:
-        return int(SeedSequence().generate_state(1, np.uint32)[0])
-    if isinstance(random_state, Generator):
-        return int(random_state.integers(2**32))
-    if isinstance(random_state, RandomState):
-        return int(random_state.randint(2**32, dtype=np.uint32))
-    return check_count(random_state, "random_state", 0)
-
-
-def _versions() -> dict[str, str]:
-    """What a result, to the bit, depends on besides seed and data."""
-    return {
-        "bayesring": version("bayesring"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "machine": platform.machine(),
-        "processor": platform.processor() or "unknown",
-    }

@@ -9,27 +9,32 @@ from __future__ import annotations
 import io
 import json
 import os
+import platform
 import secrets
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesring import likelihoods, priors
+from bayesring.infer.rank import Adaption, FixedRank, StrandGrowth, Truncation
 from bayesring.infer.run import Draws, Trace
 from bayesring.labels import Labels, plain_labels
-from bayesring.observations import HeldOut, Observations
+from bayesring.observations import HeldOut, Observations, in_order
 
 FORMAT = "bayesring model"
 VERSION = 1
 DESCRIPTION = "description.json"
-MOST_OBSERVATIONS = 2_000_000
-"""Training observations that are stored with a model; more than these are left out."""
+MOST_OBSERVATIONS = 500_000
+"""Training observations that are kept with a model; more than these are left out."""
 
 
 def write(
@@ -147,12 +152,19 @@ def chains_from_arrays(
     return tuple(chains), traces
 
 
+def kept(data: Observations) -> Observations | None:
+    """The training data in an order of their own and in their units, unless there are too many."""
+    if len(data.values) > MOST_OBSERVATIONS:
+        return None
+    return in_order(data._replace(location=0.0, scale=1.0))
+
+
 def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[str, NDArray[Any]]:
-    """Labels and training observations as named arrays; too many observations are left out."""
+    """Labels and training observations, if kept, as named arrays."""
     arrays: dict[str, NDArray[Any]] = {
         f"labels/{mode}": levels for mode, levels in enumerate(labels.levels) if levels is not None
     }
-    if observed is not None and len(observed.values) <= MOST_OBSERVATIONS:
+    if observed is not None:
         arrays |= {"observed/coords": observed.coords, "observed/values": observed.values}
     return arrays
 
@@ -217,3 +229,22 @@ def from_plain(value: Any, classes: Mapping[str, Callable[..., Any]]) -> Any:
     if isinstance(value, list):
         return tuple(from_plain(item, classes) for item in value)
     return value
+
+
+def storable_classes() -> dict[str, Callable[..., Any]]:
+    """Classes that a model file may name."""
+    found = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
+    found |= {name: getattr(priors, name) for name in priors.__all__}
+    return found | {cls.__name__: cls for cls in (Adaption, FixedRank, StrandGrowth, Truncation)}
+
+
+def versions() -> dict[str, str]:
+    """What a result, to the bit, depends on besides seed and data."""
+    return {
+        "bayesring": version("bayesring"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "machine": platform.machine(),
+        "processor": platform.processor() or "unknown",
+    }

@@ -15,6 +15,7 @@ from bayesring import TensorRing, cli, load
 from bayesring.report import again, contents, explorer, sections
 from bayesring.report.page import render
 from bayesring.report.summary import Score
+from bayesring.settings import resolve
 from tests.report.conftest import LABELS, QUICK, SHAPE
 
 SECTIONS = ("data", "found", "trust", "says", "again")
@@ -161,7 +162,7 @@ def test_the_code_shown_makes_the_same_estimator(ring):
     ours, theirs = ring.get_params(), made.get_params()
     for name in ("warmup", "draws", "chains", "random_state", "max_memory", "update", "shape"):
         assert ours[name] == theirs[name]
-    assert made._resolve() == ring._resolve()
+    assert resolve(made) == resolve(ring)
 
 
 def test_the_command_writes_the_same_bytes_every_time(real_ring, tmp_path):

@@ -9,6 +9,7 @@ for. For rings of one strand. See docs/model.md, section Rank.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ def slice_counts(problem: Problem) -> list[IntArray]:
     return counts
 
 
-def opened_moments(state: RingState, bond: int, shares: list[FloatArray]) -> FloatArray:
+def opened_moments(state: RingState, bond: int, shares: Sequence[FloatArray]) -> FloatArray:
     """Second moments of the ring cut open at a bond, (R_d, R_d, R_d, R_d).
 
     With M = A^(d+1)[i_{d+1}] ... A^(d-1)[i_{d-1}] G^(d)[i_d], a tensor entry is

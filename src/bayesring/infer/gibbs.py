@@ -52,7 +52,6 @@ def step(
     """One scan: a pure function of the state, the data and the streams of `scan`."""
     cores, weights, gains, hyper, nuisance = (*map(list, state[:4]), state.nuisance)
     likelihood, prior = problem.likelihood, problem.prior
-    size = 0.0
     for mode, blocks in enumerate(problem.views):
         hyper[mode] = prior.cores.update_hyper(streams.rng(scan, Purpose.HYPER, mode), cores[mode])
         task = CoreTask(
@@ -74,14 +73,13 @@ def step(
         gains[mode] = prior.weights.update_gains(
             streams.rng(scan, Purpose.GAINS, mode), weights[mode], gains[mode]
         )
-        size = energy(weights[mode], statistics)
 
     flat = ring.flatten(ring.weighted(cores, weights), problem.dtype)
     totals = likelihood_statistics(flat, problem, map_blocks)
     nuisance = likelihood.update_nuisance(streams.rng(scan, Purpose.NUISANCE), totals)
     new_state = RingState(tuple(cores), tuple(weights), tuple(gains), tuple(hyper), nuisance)
     log_likelihood = likelihood.total_log_prob(totals, nuisance)
-    return new_state, StepInfo(totals, log_likelihood, size)
+    return new_state, StepInfo(totals, log_likelihood, energy(weights[-1], statistics))
 
 
 def draw_core(

@@ -14,15 +14,16 @@ from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
 from bayesring.kernels import entries as entries_kernel
-from bayesring.observations import Observations, in_order
+from bayesring.likelihoods.base import Likelihood
+from bayesring.observations import HeldOut, Observations, in_order
 from bayesring.ring import FlatRing
 from bayesring.types import FloatArray
 
 SHARE = 0.1
 FEWEST, MOST = 50, 1_000
 """Observations held out; with fewer than the first number none are."""
-MEMORY = 100
-"""Scans over which the running moments average."""
+MEMORY, RECENT = 100, 10
+"""Scans over which moments average once the rank rests, and while it changes."""
 
 
 def hold_out(data: Observations, seed: int) -> tuple[Observations, Observations | None]:
@@ -78,6 +79,25 @@ class RunningMoments(NamedTuple):
         return np.maximum(self.square - self.mean**2, 0.0)
 
 
+class Watch:
+    """Held-out observations while a chain explores, and what it expects of them."""
+
+    def __init__(self, data: Observations) -> None:
+        self.data = data
+        self.recent = self.settled = RunningMoments.empty(len(data.values))
+
+    def see(self, flat: FlatRing, likelihood: Likelihood, nuisance: FloatArray) -> float:
+        """Add the ring of one more scan; returns the loss of the last scans taken together."""
+        fitted = entries_at(flat, self.data)
+        scan = likelihood.mean(fitted), likelihood.variance(fitted, nuisance)
+        self.recent, self.settled = self.recent.add(*scan, RECENT), self.settled.add(*scan)
+        return likelihood.loss(self.data.values, self.recent.mean)
+
+    def settle(self) -> None:
+        """Begin the settled moments anew: what was seen at another rank says little."""
+        self.settled = RunningMoments.empty(len(self.data.values))
+
+
 class Predicted(NamedTuple):
     """What all chains together expect of held-out observations."""
 
@@ -88,6 +108,15 @@ class Predicted(NamedTuple):
     """Variance of E[y | f], within chains and between them."""
     noise: FloatArray
     """Mean of Var[y | f]."""
+
+    def in_units(self, location: float, scale: float) -> HeldOut:
+        """The same in the units of the data."""
+        return HeldOut(
+            np.asarray(self.data.coords),
+            location + scale * np.asarray(self.data.values),
+            location + scale * self.mean,
+            scale * np.sqrt(self.variance + self.noise),
+        )
 
 
 def pooled(data: Observations, moments: list[RunningMoments]) -> Predicted:

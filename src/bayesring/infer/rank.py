@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -26,7 +26,7 @@ from bayesring.infer.bonds import (
 from bayesring.infer.streams import Purpose, Streams
 from bayesring.priors.base import RingPrior
 from bayesring.ring import expand_rank
-from bayesring.types import FloatArray, IntArray, RingSize, RingState
+from bayesring.types import FloatArray, RingSize, RingState
 
 NEEDED = 3.0
 """Energy per parameter that a factor must have to be kept.
@@ -34,6 +34,23 @@ NEEDED = 3.0
 A factor fitted to noise alone has about two: one from the fit, and one from the spread of a draw
 round it. Three leaves only what the data demand.
 """
+
+
+class Look(NamedTuple):
+    """What a policy sees when it looks at a chain after a scan."""
+
+    streams: Streams
+    scan: int
+    left: int
+    """Scans to come after which the rank may still change."""
+    info: StepInfo
+    problem: Problem
+    losses: Sequence[float] = ()
+    """Of held-out observations, after every scan so far; empty if none are held out."""
+
+    def rng(self) -> Generator:
+        """Make the generator for changes of rank after this scan."""
+        return self.streams.rng(self.scan, Purpose.RANK)
 
 
 class RankPolicy(Protocol):
@@ -46,21 +63,8 @@ class RankPolicy(Protocol):
     def start(self, order: int) -> RingSize:
         """Size of the first state."""
 
-    def adapt(
-        self,
-        streams: Streams,
-        scan: int,
-        left: int,
-        state: RingState,
-        info: StepInfo,
-        problem: Problem,
-        losses: Sequence[float] = (),
-    ) -> RingState:
-        """State with factors dropped or added after `scan`; `left` more scans may change them.
-
-        `losses` are those of held-out observations after every scan so far; empty if none are held
-        out.
-        """
+    def adapt(self, state: RingState, look: Look) -> RingState:
+        """State with factors dropped or added after a scan."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +86,7 @@ class FixedRank:
         """Size as given."""
         return RingSize(self.strands, expand_rank(self.rank, order))
 
-    def adapt(
-        self,
-        streams: Streams,
-        scan: int,
-        left: int,
-        state: RingState,
-        info: StepInfo,
-        problem: Problem,
-        losses: Sequence[float] = (),
-    ) -> RingState:
+    def adapt(self, state: RingState, look: Look) -> RingState:
         """Leave the state alone."""
         return state
 
@@ -120,24 +115,11 @@ class Truncation:
         """One strand of the rank given."""
         return RingSize(1, expand_rank(self.initial, order))
 
-    def adapt(
-        self,
-        streams: Streams,
-        scan: int,
-        left: int,
-        state: RingState,
-        info: StepInfo,
-        problem: Problem,
-        losses: Sequence[float] = (),
-    ) -> RingState:
+    def adapt(self, state: RingState, look: Look) -> RingState:
         """Drop what contributes too little."""
-        if scan % self.every:
+        if look.scan % self.every:
             return state
-        rng = streams.rng(scan, Purpose.RANK)
-        counts = slice_counts(problem)
-        for bond in range(len(problem.shape)):
-            state = drop_small(rng, state, bond, info.energy, counts, self.threshold, problem.prior)
-        return state
+        return drop_small(look.rng(), state, look, self.threshold)
 
 
 @dataclass(frozen=True)
@@ -174,29 +156,18 @@ class Adaption:
         """One strand of the rank given."""
         return RingSize(1, expand_rank(self.initial, order))
 
-    def adapt(
-        self,
-        streams: Streams,
-        scan: int,
-        left: int,
-        state: RingState,
-        info: StepInfo,
-        problem: Problem,
-        losses: Sequence[float] = (),
-    ) -> RingState:
+    def adapt(self, state: RingState, look: Look) -> RingState:
         """Drop what contributes too little, or add a factor."""
-        if scan % self.every:
+        if look.scan % self.every:
             return state
-        rng = streams.rng(scan, Purpose.RANK)
-        growth = exp(min(self.kappa0 + self.kappa1 * scan, 0.0)) if left >= self.every else 0.0
-        grows = rng.random(len(problem.shape)) < growth
-        counts = slice_counts(problem)
+        rng = look.rng()
+        growth = exp(min(self.kappa0 + self.kappa1 * look.scan, 0.0))
+        grows = rng.random(len(state.cores)) < (growth if look.left >= self.every else 0.0)
         before = state.rank
-        for bond in range(len(problem.shape)):
-            state = drop_small(rng, state, bond, info.energy, counts, self.threshold, problem.prior)
+        state = drop_small(rng, state, look, self.threshold)
         for bond, (was, now) in enumerate(zip(before, state.rank, strict=True)):
             if now == was and grows[bond] and now < self.maximum:
-                state = add_factor(rng, state, bond, problem.prior)
+                state = add_factor(rng, state, bond, look.problem.prior)
         return state
 
 
@@ -239,31 +210,22 @@ class StrandGrowth:
         """Few strands."""
         return RingSize(self.initial, (self.width,) * order)
 
-    def adapt(
-        self,
-        streams: Streams,
-        scan: int,
-        left: int,
-        state: RingState,
-        info: StepInfo,
-        problem: Problem,
-        losses: Sequence[float] = (),
-    ) -> RingState:
+    def adapt(self, state: RingState, look: Look) -> RingState:
         """Double the strands, or drop the last ones."""
-        look, between = divmod(scan, self.every)
-        if between or state.size.strands != self._grown(look - 1, problem):
+        number, between = divmod(look.scan, self.every)
+        strands, prior = state.size.strands, look.problem.prior
+        if between or strands != self._grown(number - 1, look.problem):
             return state  # between two looks, or growth is over
-        rng = streams.rng(scan, Purpose.RANK)
-        if losses and look > 1 and state.size.strands * self.width**2 > self.fewest:
-            change = losses[scan - 1] / losses[scan - 1 - self.every] - 1.0
+        if look.losses and number > 1 and strands * self.width**2 > self.fewest:
+            change = look.losses[look.scan - 1] / look.losses[look.scan - 1 - self.every] - 1.0
             if change > self.tolerance:
-                return keep_strands(rng, state, self._grown(look - 2, problem), problem.prior)
-        more = self._grown(look, problem) - state.size.strands
-        return add_strands(rng, state, more, problem.prior) if more else state
+                return keep_strands(look.rng(), state, self._grown(number - 2, look.problem), prior)
+        more = self._grown(number, look.problem) - strands
+        return add_strands(look.rng(), state, more, prior) if more else state
 
-    def _grown(self, look: int, problem: Problem) -> int:
-        """Strands after a look if growth never stopped."""
-        return min(self.initial << look, max(self.initial, self.limit(problem)))
+    def _grown(self, number: int, problem: Problem) -> int:
+        """Strands after so many looks if growth never stopped."""
+        return min(self.initial << number, max(self.initial, self.limit(problem)))
 
 
 START_SHARE = 0.3
@@ -301,29 +263,23 @@ def keep_strands(rng: Generator, state: RingState, number: int, prior: RingPrior
     )
 
 
-def drop_small(
-    rng: Generator,
-    state: RingState,
-    bond: int,
-    energy: float,
-    counts: list[IntArray],
-    threshold: float,
-    prior: RingPrior,
-) -> RingState:
-    """Drop the directions of a bond that carry less energy than noise would give them.
+def drop_small(rng: Generator, state: RingState, look: Look, threshold: float) -> RingState:
+    """Drop, bond after bond, the directions that carry less energy than noise would give them.
 
-    The bond is turned into its own basis first; it keeps at least its strongest direction.
+    A bond is turned into its own basis first; it keeps at least its strongest direction.
     """
-    observed = max(int(counts[0].sum()), 1)
-    basis = bond_basis(
-        opened_moments(state, bond, [own / observed for own in counts]), state.weights[bond][0]
-    )
-    per_parameter = energy * basis.shares / parameters_of_factor(counts, state.size.bonds, bond)
-    keep = per_parameter >= threshold
-    keep[np.argmax(per_parameter)] = True
-    if keep.all():
-        return state
-    return drop_factors(rng, turn_bond(state, bond, basis), bond, keep, prior)
+    counts = slice_counts(look.problem)
+    shares = [own / max(int(counts[0].sum()), 1) for own in counts]
+    for bond in range(len(counts)):
+        basis = bond_basis(opened_moments(state, bond, shares), state.weights[bond][0])
+        needed = parameters_of_factor(counts, state.size.bonds, bond)
+        per_parameter = look.info.energy * basis.shares / needed
+        keep = per_parameter >= threshold
+        keep[np.argmax(per_parameter)] = True
+        if not keep.all():
+            turned = turn_bond(state, bond, basis)
+            state = drop_factors(rng, turned, bond, keep, look.problem.prior)
+    return state
 
 
 def drop_factors(

@@ -18,8 +18,8 @@ import numpy as np
 from bayesring import ring
 from bayesring.infer import gibbs, holdout
 from bayesring.infer.base import BlockMap, BrokenChain, Problem, StepInfo, make_problem
-from bayesring.infer.holdout import Predicted, RunningMoments
-from bayesring.infer.rank import RankPolicy
+from bayesring.infer.holdout import Predicted, RunningMoments, Watch
+from bayesring.infer.rank import Look, RankPolicy
 from bayesring.infer.streams import Streams
 from bayesring.infer.threads import ChainThreads
 from bayesring.infer.updates import JOINT, Update
@@ -30,8 +30,6 @@ from bayesring.types import FloatArray, IntArray, RingState
 
 ADAPT, EXPLORE = 1 / 2, 3 / 4
 """Shares of the warm-up after which the rank rests, and after which exploration ends."""
-RECENT = 10
-"""Scans over which the predictions are averaged whose held-out loss a rank policy sees."""
 CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
 """Scans between two calibrations of a likelihood, and scans that the first needs."""
 
@@ -171,33 +169,30 @@ def explore(
 ) -> RunningMoments | None:
     """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
 
-    Ends with the exploration of `schedule`, or already after scan `until`. Returns the moments of
-    E[y | f] at those, from the scans after the rank came to rest.
+    Ends with the exploration of `schedule`, or already after scan `until`. While the rank changes,
+    the likelihood is calibrated by the last scans, afterwards by all since; the moments of these
+    are what is returned.
     """
-    moments = None if held is None else RunningMoments.empty(len(held.values))
-    recent = moments
+    watch = None if held is None else Watch(held)
     last = schedule.explore if until is None else min(until, schedule.explore)
     while chain.scan < last:
         info = chain.step(problem, map_blocks)
-        if held is not None and moments is not None and recent is not None:
-            fitted = holdout.entries_at(chain.flat, held)
-            expected = problem.likelihood.mean(fitted)
-            noise = problem.likelihood.variance(fitted, chain.state.nuisance)
-            moments, recent = moments.add(expected, noise), recent.add(expected, noise, RECENT)
-            chain.losses.append(problem.likelihood.loss(held.values, recent.mean))
-            if chain.scan <= schedule.adapt:
-                moments = recent  # what was seen at another rank says little
+        adapts = chain.scan <= schedule.adapt
+        if watch is not None:
+            chain.losses.append(watch.see(chain.flat, problem.likelihood, chain.state.nuisance))
+            moments = watch.recent if adapts else watch.settled
             if moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0:
                 likelihood = problem.likelihood.calibrate(
-                    held.values, moments.mean, moments.variance
+                    watch.data.values, moments.mean, moments.variance
                 )
                 problem = problem._replace(likelihood=likelihood)
-        if chain.scan <= schedule.adapt:
+            if chain.scan == schedule.adapt:
+                watch.settle()
+        if adapts:
             left = schedule.adapt - chain.scan
-            chain.state = policy.adapt(
-                chain.streams, chain.scan, left, chain.state, info, problem, chain.losses
-            )
-    return moments
+            look = Look(chain.streams, chain.scan, left, info, problem, chain.losses)
+            chain.state = policy.adapt(chain.state, look)
+    return None if watch is None else watch.settled
 
 
 def collect(
