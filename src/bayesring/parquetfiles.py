@@ -1,0 +1,292 @@
+"""The files of a Parquet data set: found, checked before any work, and read batch by batch.
+
+A data set is one file, or a folder of files, at any depth; folders named ``key=value`` give their
+files a column more. Files are taken in the order of their paths, and so every row has a number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesring.arrowkeys import KeyType, key_type
+from bayesring.checks import import_pyarrow
+from bayesring.types import IntArray
+
+ENDINGS = (".parquet", ".parq", ".pq")
+BATCH = 1 << 16
+"""Rows that are read at a time."""
+BUFFER = 1 << 18
+"""Bytes of a column that are fetched at a time, however large a row group is."""
+NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""How a folder's name says that the key is missing."""
+
+
+class Group(NamedTuple):
+    """A row group: the least that can be read on its own."""
+
+    file: int
+    number: int
+    """Place in the file."""
+    begin: int
+    """Row of the file at which it begins."""
+    first: int
+    """The same in the whole data set."""
+    n_rows: int
+
+
+class Part(NamedTuple):
+    """Consecutive rows of a file, or some of them."""
+
+    file: int
+    begin: int
+    """Row of the file at which they begin."""
+    rows: IntArray | None
+    """Which of the rows after `begin` are left; None for all."""
+    batch: Any
+    """A record batch of Arrow."""
+
+    def row(self, place: int) -> int:
+        """Row of the file from the place in the batch."""
+        return self.begin + int(place if self.rows is None else self.rows[place])
+
+
+class ParquetFiles:
+    """Files with the same key columns and value column, checked.
+
+    Opening reads the footers alone: names and types of columns, numbers of rows, and whether the
+    file is long enough for what it promises.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], modes: Sequence[str], value: str) -> None:
+        self.path, self.modes, self.value = Path(path), tuple(modes), value
+        self._paths = _find(self.path)
+        self._partitions = [_partition(path.relative_to(self.path)) for path in self._paths]
+        self._fixed = _typed([each for each in self._partitions if each])
+        self._metadata: list[Any] = []
+        self._texts: list[str] = []
+        self.groups: list[Group] = []
+        found = []
+        for file in range(len(self._paths)):
+            found.append(self._open(file))
+        self.kinds = self._agreed(found)
+        self.n_rows = sum(group.n_rows for group in self.groups)
+        if not self.n_rows:
+            raise ValueError(f"{self.path} holds no rows.")
+
+    def name(self, file: int) -> str:
+        """What a file is called in messages: its path inside the folder."""
+        path = self._paths[file]
+        return str(path if path == self.path else path.relative_to(self.path))
+
+    def error(self, file: int, row: int, column: str, what: str) -> ValueError:
+        """The error for one value."""
+        return ValueError(f"File {self.name(file)}, row {row:,}, column {column!r}: {what}")
+
+    def read(self, group: Group) -> Iterator[Part]:
+        """All rows of a row group, in batches."""
+        pa = import_pyarrow()
+        from pyarrow import parquet
+
+        partition = self._partitions[group.file]
+        stored = [name for name in (*self.modes, self.value) if name not in self._fixed]
+        begin = group.begin
+        try:
+            with parquet.ParquetFile(
+                self._paths[group.file],
+                metadata=self._metadata[group.file],
+                read_dictionary=self._texts,
+                buffer_size=BUFFER,
+                pre_buffer=False,
+            ) as opened:
+                for batch in opened.iter_batches(
+                    BATCH, row_groups=[group.number], columns=stored, use_threads=False
+                ):
+                    for name in self.modes:
+                        if name in self._fixed:
+                            constant = self._constant(name, partition[name], len(batch))
+                            batch = batch.append_column(name, constant)
+                    yield Part(group.file, begin, None, batch)
+                    begin += len(batch)
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(
+                f"File {self.name(group.file)}, row {begin:,} and after: cannot be read, the file "
+                f"is damaged ({_first_line(error)})."
+            ) from None
+        if begin < group.begin + group.n_rows:
+            raise ValueError(
+                f"File {self.name(group.file)}, row {begin:,} and after: the file ends before its "
+                f"{group.begin + group.n_rows:,} rows."
+            )
+
+    def observed(
+        self, group: Group, listed: NDArray[np.int64] | None = None, keep: bool = True
+    ) -> Iterator[Part]:
+        """The rows that have a value: of those listed, or, if not `keep`, of all others.
+
+        `listed` are sorted numbers of rows in the whole data set; None for all rows.
+        """
+        for part in self.read(group):
+            first, n = group.first + part.begin - group.begin, len(part.batch)
+            chosen = None
+            if listed is not None:
+                begin, end = np.searchsorted(listed, (first, first + n))
+                if begin < end or keep:
+                    chosen = np.full(n, not keep)
+                    chosen[listed[begin:end] - first] = keep
+            values = part.batch.column(self.value)
+            if values.null_count:
+                known = values.is_valid().to_numpy(zero_copy_only=False)
+                chosen = known if chosen is None else chosen & known
+            if chosen is None:
+                yield part
+            elif chosen.any():
+                batch = part.batch.filter(import_pyarrow().array(chosen))
+                yield Part(part.file, part.begin, np.flatnonzero(chosen), batch)
+
+    def _open(self, file: int) -> dict[str, KeyType]:
+        """Read a footer; the kinds of its key columns."""
+        pa = import_pyarrow()
+        from pyarrow import parquet
+
+        path, name = self._paths[file], self.name(file)
+        try:
+            with parquet.ParquetFile(path) as opened:
+                metadata, schema = opened.metadata, opened.schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(
+                f"File {name} is no whole Parquet file: it is cut off or damaged "
+                f"({_first_line(error)})."
+            ) from None
+        kinds = {}
+        for column in (*self.modes, self.value):
+            if column in self._partitions[file] and column not in schema.names:
+                continue
+            if column not in schema.names:
+                known = [*schema.names, *self._partitions[file]]
+                raise ValueError(f"File {name} has no column {column!r}; its columns are {known}.")
+            kind = schema.field(column).type
+            if column == self.value:
+                _check_value_type(kind, name, column)
+                continue
+            try:
+                kinds[column] = key_type(kind, column)
+            except ValueError as error:
+                raise ValueError(f"File {name}: {error}") from None
+            if kinds[column].dtype.kind == "U" and column not in self._texts:
+                self._texts.append(column)
+        _check_length(path, metadata, name)
+        self._metadata.append(metadata)
+        begin, first = 0, sum(group.n_rows for group in self.groups[-1:])
+        first += self.groups[-1].first if self.groups else 0
+        for number in range(metadata.num_row_groups):
+            n_rows = metadata.row_group(number).num_rows
+            self.groups.append(Group(file, number, begin, first + begin, n_rows))
+            begin += n_rows
+        return kinds
+
+    def _agreed(self, found: list[dict[str, KeyType]]) -> tuple[KeyType, ...]:
+        """One kind per key for all files."""
+        kinds = []
+        for column in self.modes:
+            files = [file for file, kinds in enumerate(found) if column in kinds]
+            if not files:
+                kinds.append(self._fixed[column])
+                continue
+            for file in range(len(found)):
+                if file not in files:
+                    raise ValueError(
+                        f"File {self.name(file)} has no column {column!r}, which is in "
+                        f"{self.name(files[0])}."
+                    )
+                if not found[file][column].agrees(found[files[0]][column]):
+                    raise ValueError(
+                        f"File {self.name(file)}, column {column!r}: holds "
+                        f"{found[file][column].text}, but {found[files[0]][column].text} in "
+                        f"{self.name(files[0])}; a column must have one type in all files."
+                    )
+            self._fixed.pop(column, None)
+            kinds.append(reduce(KeyType.joined, (each[column] for each in found)))
+        return tuple(kinds)
+
+    def _constant(self, name: str, text: str | None, n: int) -> Any:
+        """A key that is the same for all rows of a file."""
+        pa = import_pyarrow()
+        is_text = self._fixed[name].dtype.kind == "U"
+        key = pa.array([text if text is None or is_text else int(text)])
+        codes = pa.array(np.zeros(n, dtype=np.int32), mask=np.full(n, text is None))
+        return pa.DictionaryArray.from_arrays(codes, key)
+
+
+def _find(path: Path) -> list[Path]:
+    """All files of a data set in the order of their paths; hidden ones are left out."""
+    if path.is_file():
+        return [path]
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    files = [
+        each
+        for each in path.rglob("*")
+        if each.suffix.lower() in ENDINGS
+        and each.is_file()
+        and not any(part[0] in "._" for part in each.relative_to(path).parts)
+    ]
+    if not files:
+        raise FileNotFoundError(f"Folder {path} holds no file that ends in {', '.join(ENDINGS)}.")
+    return sorted(files, key=lambda each: each.relative_to(path).parts)
+
+
+def _partition(path: Path) -> dict[str, str | None]:
+    """Keys and values that the names of folders hold; None for a missing key."""
+    pairs = (part.split("=", 1) for part in path.parts[:-1] if "=" in part)
+    return {
+        unquote(name): None if text == NO_PARTITION else unquote(text) for name, text in pairs
+    }
+
+
+def _typed(partitions: list[dict[str, str | None]]) -> dict[str, KeyType]:
+    """Whole numbers if all folders are named after whole numbers, or text."""
+    kinds = {}
+    for name in {name for each in partitions for name in each}:
+        texts = [text for each in partitions if (text := each.get(name)) is not None]
+        whole = all(text.lstrip("-").isdecimal() and text == str(int(text)) for text in texts)
+        kinds[name] = KeyType("int64", np.dtype(np.int64)) if whole else KeyType("string", np.dtype(str))
+    return kinds
+
+
+def _check_value_type(kind: Any, name: str, column: str) -> None:
+    types = import_pyarrow().types
+    if not (
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_boolean(kind)
+        or types.is_null(kind)
+    ):
+        raise ValueError(f"File {name}, column {column!r}: holds {kind}, but numbers are required.")
+
+
+def _check_length(path: Path, metadata: Any, name: str) -> None:
+    """Refuse a file from which pages were cut while its footer was kept."""
+    room = path.stat().st_size - metadata.serialized_size - 8
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place in range(group.num_columns):
+            column = group.column(place)
+            begin = column.dictionary_page_offset or column.data_page_offset
+            if begin + column.total_compressed_size > room:
+                raise ValueError(
+                    f"File {name} is no whole Parquet file: it has {path.stat().st_size:,} bytes, "
+                    f"but its row group {number} needs more."
+                )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
