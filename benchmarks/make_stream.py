@@ -85,6 +85,4 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", type=int, default=1)
     given = parser.parse_args()
-    make_stream(
-        given.target, given.rows, tuple(given.shape), given.noise, given.seed, given.files
-    )
+    make_stream(given.target, given.rows, tuple(given.shape), given.noise, given.seed, given.files)

@@ -73,10 +73,7 @@ class ParquetFiles:
         self._metadata: list[Any] = []
         self._texts: list[str] = []
         self.groups: list[Group] = []
-        found = []
-        for file in range(len(self._paths)):
-            found.append(self._open(file))
-        self.kinds = self._agreed(found)
+        self.kinds = self._agreed([self._open(file) for file in range(len(self._paths))])
         self.n_rows = sum(group.n_rows for group in self.groups)
         if not self.n_rows:
             raise ValueError(f"{self.path} holds no rows.")
@@ -167,9 +164,9 @@ class ParquetFiles:
             ) from None
         kinds = {}
         for column in (*self.modes, self.value):
-            if column in self._partitions[file] and column not in schema.names:
-                continue
             if column not in schema.names:
+                if column != self.value and column in self._partitions[file]:
+                    continue
                 known = [*schema.names, *self._partitions[file]]
                 raise ValueError(f"File {name} has no column {column!r}; its columns are {known}.")
             kind = schema.field(column).type
@@ -196,21 +193,22 @@ class ParquetFiles:
         """One kind per key for all files."""
         kinds = []
         for column in self.modes:
-            files = [file for file, kinds in enumerate(found) if column in kinds]
-            if not files:
+            first = next((file for file, each in enumerate(found) if column in each), None)
+            if first is None:
                 kinds.append(self._fixed[column])
                 continue
-            for file in range(len(found)):
-                if file not in files:
+            expected = found[first][column]
+            for file, each in enumerate(found):
+                if column not in each:
                     raise ValueError(
                         f"File {self.name(file)} has no column {column!r}, which is in "
-                        f"{self.name(files[0])}."
+                        f"{self.name(first)}."
                     )
-                if not found[file][column].agrees(found[files[0]][column]):
+                if not each[column].agrees(expected):
                     raise ValueError(
-                        f"File {self.name(file)}, column {column!r}: holds "
-                        f"{found[file][column].text}, but {found[files[0]][column].text} in "
-                        f"{self.name(files[0])}; a column must have one type in all files."
+                        f"File {self.name(file)}, column {column!r}: holds {each[column].text}, "
+                        f"but {expected.text} in {self.name(first)}; a column must have one type "
+                        "in all files."
                     )
             self._fixed.pop(column, None)
             kinds.append(reduce(KeyType.joined, (each[column] for each in found)))
@@ -246,9 +244,7 @@ def _find(path: Path) -> list[Path]:
 def _partition(path: Path) -> dict[str, str | None]:
     """Keys and values that the names of folders hold; None for a missing key."""
     pairs = (part.split("=", 1) for part in path.parts[:-1] if "=" in part)
-    return {
-        unquote(name): None if text == NO_PARTITION else unquote(text) for name, text in pairs
-    }
+    return {unquote(name): None if text == NO_PARTITION else unquote(text) for name, text in pairs}
 
 
 def _typed(partitions: list[dict[str, str | None]]) -> dict[str, KeyType]:
@@ -257,7 +253,9 @@ def _typed(partitions: list[dict[str, str | None]]) -> dict[str, KeyType]:
     for name in {name for each in partitions for name in each}:
         texts = [text for each in partitions if (text := each.get(name)) is not None]
         whole = all(text.lstrip("-").isdecimal() and text == str(int(text)) for text in texts)
-        kinds[name] = KeyType("int64", np.dtype(np.int64)) if whole else KeyType("string", np.dtype(str))
+        kinds[name] = (
+            KeyType("int64", np.dtype("i8")) if whole else KeyType("string", np.dtype("U"))
+        )
     return kinds
 
 
