@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bayesring import parquet as streams
+from bayesring import shuffling
 from bayesring.parquet import Coding, ParquetRows
 from bayesring.tables import code_table, find_columns, open_table
 
@@ -142,11 +142,14 @@ def test_labels_without_an_observation_are_labels(tmp_path):
 
 
 def test_many_distinct_keys_merge(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr("bayesring.arrowkeys.PENDING", 500)
     monkeypatch.setattr("bayesring.parquetfiles.BATCH", 250)
     numbers = rng.integers(0, 2**40, 3000)[rng.integers(0, 3000, N)]
     table = pa.table(
-        {"i": numbers, "j": np.char.add("s", numbers[::-1].astype(str)), "value": rng.normal(size=N)}
+        {
+            "i": numbers,
+            "j": np.char.add("s", numbers[::-1].astype(str)),
+            "value": rng.normal(size=N),
+        }
     )
     check_same_as_in_memory(opened(tmp_path / "x.parquet", table), table, ("i", "j"))
 
@@ -156,7 +159,7 @@ def test_ranges_that_grow_are_counted(tmp_path, rng, monkeypatch):
     steps = np.arange(N)
     table = pa.table({"i": steps // 2, "j": -3 * steps, "value": rng.normal(size=N)})
     check_same_as_in_memory(opened(tmp_path / "x.parquet", table), table, ("i", "j"))
-    monkeypatch.setattr("bayesring.arrowkeys.DENSE", 5000)  # the table is given up half-way
+    monkeypatch.setattr("bayesring.keycoding.DENSE", 5000)  # the table is given up half-way
     check_same_as_in_memory(opened(tmp_path / "x.parquet", table), table, ("i", "j"))
 
 
@@ -204,9 +207,9 @@ def test_every_row_comes_once_in_chunks_of_one_size(tmp_path):
 
 
 def small_pools(monkeypatch, pool=1600, batch=50, lanes=8):
-    monkeypatch.setattr(streams, "POOL", pool)
-    monkeypatch.setattr(streams, "LANES", lanes)
-    for module in ("parquet", "parquetfiles"):
+    monkeypatch.setattr(shuffling, "POOL", pool)
+    monkeypatch.setattr(shuffling, "LANES", lanes)
+    for module in ("shuffling", "parquetfiles"):
         monkeypatch.setattr(f"bayesring.{module}.BATCH", batch)
 
 
@@ -332,7 +335,10 @@ def with_key(table, row, key):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (with_value(planted(), 4321, np.nan), "column 'value': NaN; values must be finite numbers."),
+        (
+            with_value(planted(), 4321, np.nan),
+            "column 'value': NaN; values must be finite numbers.",
+        ),
         (
             with_value(planted(), 4321, -np.inf),
             "column 'value': infinity; values must be finite numbers.",
@@ -511,7 +517,9 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
     """Sixteen million rows in a single row group: 256 MB if they were all loaded."""
     rng = np.random.default_rng(0)
     n = 1 << 20
-    schema = pa.schema([("i", pa.int32()), ("j", pa.int32()), ("k", pa.int32()), ("value", "float32")])
+    schema = pa.schema(
+        [("i", pa.int32()), ("j", pa.int32()), ("k", pa.int32()), ("value", "float32")]
+    )
     table = pa.table(
         {
             **{name: rng.integers(0, 500, n, dtype=np.int32) for name in "ijk"},

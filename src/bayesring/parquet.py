@@ -1,73 +1,44 @@
 """Parquet data sets of any length as a stream of shuffled observations, in bounded memory.
 
-A data set is a file, or a folder of files, possibly partitioned (folders named ``key=value``). It is
-read several times and never held: once to learn and count the labels (`ParquetRows.survey`), then
-once per epoch in an order of its own (`ParquetRows.chunks`).
-
-How an epoch is shuffled. Row groups, in random order, are dealt to `LANES` lanes, which are read side
-by side, a few batches from each in turn. What the lanes bring fills a pool of `POOL` rows, which is
-permuted and cut into chunks. So the rows of a chunk come from as many places of the data as there
-are lanes, though no more than the pool is in memory. The order depends on the data, the seed and the
-epoch; threads cannot change it. Within a row group, rows can only be read from its beginning: if
-a sorted data set is one huge row group, chunks mix no more than a pool's worth of neighbours.
+A data set is a file, or a folder of files, possibly partitioned (folders named ``key=value``). It
+is read several times and never held: once to learn and count the labels (`ParquetRows.survey`),
+then once per epoch, in an order of its own (`ParquetRows.chunks`).
 
 Missing and bad values. A null among the values means, as in tables, that the cell is to be filled:
 the row is not trained on, but its keys count as labels. A NaN or an infinity is refused. Tables in
 memory take NaN for missing, since some have no other way to say it; Parquet has, libraries write
 missing values as null, and so a NaN in a file is the mark of a computation that failed. A null or
 NaN among the keys is refused. Errors name the file and the row, which counts from 0.
+
+How well an epoch is shuffled: see `bayesring.shuffling`. A row group can only be read from its
+beginning; if sorted data are one huge row group, only neighbours, a pool of them, are mixed.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.arrowkeys import Coder, Tally, copies, make_coder
-from bayesring.checks import import_pyarrow
 from bayesring.kernels import streams
+from bayesring.keycoding import Tally
 from bayesring.labels import Labels
-from bayesring.parquetfiles import BATCH, Group, ParquetFiles, Part
+from bayesring.parquetfiles import Group, ParquetFiles, Part
+from bayesring.shuffling import Chunk, Coding, Lane, ahead, dealt, floats, shuffled
 from bayesring.types import IntArray
 
-LANES = 16
-"""Row groups that are read side by side."""
-POOL = 1 << 22
-"""Rows that are shuffled together."""
-AHEAD = 2
-"""Chunks that are made while the caller works on an earlier one."""
+__all__ = ["Chunk", "Coding", "ParquetRows", "Survey"]
+
 CHUNK = 1 << 20
 """Rows of a chunk."""
-NO_ROWS = np.zeros(0, dtype=np.int64)
-
-Item = TypeVar("Item")
-
-
-class Chunk(NamedTuple):
-    """Observations in the form that training reads."""
-
-    columns: NDArray[np.int32]
-    """(D, n), the coordinates, mode after mode."""
-    values: NDArray[np.float32]
-    """(n,)."""
-
-
-class Coding(NamedTuple):
-    """How rows become numbers."""
-
-    labels: Labels
-    """Sorted labels for every mode: those of a survey, or of a model that learns on."""
-    location: float = 0.0
-    scale: float = 1.0
-    """Units of the values: they become (value - location) / scale, and only then float32."""
+AHEAD = 2
+"""Chunks that are made while the caller works on an earlier one."""
+MAX_THREADS = 8
+NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
 class Survey(NamedTuple):
@@ -100,7 +71,8 @@ class Survey(NamedTuple):
 class ParquetRows:
     """A Parquet data set, opened and checked; its rows are read by `survey`, `chunks` and `take`.
 
-    Rows have numbers, from 0, in the order of the paths of their files.
+    Rows have numbers, from 0, in the order of the paths of their files. Opening reads the footers
+    of all files: a file that is cut off, lacks a column or holds another type is refused at once.
 
     Parameters
     ----------
@@ -118,37 +90,31 @@ class ParquetRows:
         threads: int | None = None,
     ) -> None:
         self.modes, self.value = _check_names(modes, value), value
-        self.threads = threads or min(8, os.cpu_count() or 1)
+        self.threads = threads or min(MAX_THREADS, os.cpu_count() or 1)
         self._files = ParquetFiles(path, self.modes, value)
         self.n_rows = self._files.n_rows
 
     def survey(self, report: Callable[[int, int], None] | None = None) -> Survey:
         """Learn the labels, count them, and summarise the values, in one pass over all rows.
 
-        `report` is called with the rows done and the rows there are.
+        `report` is called with the number of rows done and of all rows.
         """
         files = self._files
         tallies = [Tally(kind, name) for kind, name in zip(files.kinds, self.modes, strict=True)]
         moments, done = _Moments(), 0
         parts = (part for group in files.groups for part in files.read(group))
-        for part in _ahead(parts, 2 * AHEAD):
+        for part in ahead(parts, 2 * AHEAD):
             values = part.batch.column(self.value)
-            unknown = values.is_null() if values.null_count else None
+            missing = values.is_null() if values.null_count else None
             for name, tally in zip(self.modes, tallies, strict=True):
-                column = self._keys(part, name)
+                column = files.keys(part, name)
                 try:
                     tally.add(column)
-                    if unknown is not None:
-                        tally.add(column.filter(unknown), -1)
+                    if missing is not None:
+                        tally.add(column.filter(missing), -1)
                 except ValueError as error:
-                    raise files.error(part.file, part.begin, name, str(error)) from None
-            if unknown is not None:
-                known = np.flatnonzero(~unknown.to_numpy(zero_copy_only=False))
-                part = part._replace(rows=known)
-                values = values.drop_null()
-            wrong = moments.add(_floats(values))
-            if wrong >= 0:
-                raise self._bad_value(part, values[wrong].as_py(), wrong)
+                    raise files.error(part, 0, name, str(error)) from None
+            self._summarise(part, missing, moments)
             done += len(part.batch)
             if report is not None:
                 report(done, self.n_rows)
@@ -158,16 +124,16 @@ class ParquetRows:
             )
         levels, counts = zip(*(tally.result() for tally in tallies), strict=True)
         return Survey(
-            Labels(self.modes, levels, self.value),
-            tuple(len(each) for each in levels),
-            self.n_rows,
-            self.n_rows - moments.n,
-            counts,
-            moments.mean,
-            moments.squares / moments.n,
-            moments.smallest,
-            moments.largest,
-            moments.binary,
+            labels=Labels(self.modes, levels, self.value),
+            shape=tuple(len(each) for each in levels),
+            n_rows=self.n_rows,
+            n_missing=self.n_rows - moments.n,
+            counts=counts,
+            mean=moments.mean,
+            variance=moments.squares / moments.n,
+            smallest=moments.smallest,
+            largest=moments.largest,
+            binary=moments.binary,
         )
 
     def chunks(
@@ -180,144 +146,36 @@ class ParquetRows:
     ) -> Iterator[Chunk]:
         """One epoch: every row that has a value, once, in an order of this seed and epoch.
 
-        Every chunk but the last has `rows` rows. The next ones are read while the caller works on
+        Every chunk but the last has `rows` rows. The next ones are made while the caller works on
         one. `skip` are the sorted numbers of rows to leave out.
         """
+        rng = np.random.default_rng([seed, epoch])
         skip = np.asarray(skip, dtype=np.int64)
-        return _ahead(self._shuffled(coding, seed, epoch, rows, skip), AHEAD)
+        return ahead(shuffled(self._files, coding, rng, rows, skip, self.threads), AHEAD)
 
     def take(self, coding: Coding, rows: NDArray[np.int64]) -> Chunk:
         """The rows of these sorted numbers, in that order, as far as they have a value."""
         rows = np.asarray(rows, dtype=np.int64)
-        coders = self._coders(coding)
-        needed = [
-            group
-            for group in self._files.groups
-            if np.searchsorted(rows, group.first)
-            < np.searchsorted(rows, group.first + group.n_rows)
-        ]
+        first = Lane(self._files, coding)
 
         def read(group: Group) -> IntArray:
-            out = np.empty((min(len(rows), group.n_rows), len(self.modes) + 1), dtype=np.int32)
-            lane = _Lane(self, self._files.observed(group, rows), coding, copies(coders))
-            return out[: lane.fill(out, whole_batches=False)].copy()
+            n = np.diff(np.searchsorted(rows, [group.first, group.first + group.n_rows]))[0]
+            out = np.empty((n, len(self.modes) + 1), dtype=np.int32)
+            return out[: first.of(self._files.observed(group, rows)).fill(out)] if n else out
 
         with ThreadPoolExecutor(self.threads) as workers:
-            found = list(workers.map(read, needed))
-        table = np.concatenate([np.zeros((0, len(self.modes) + 1), np.int32), *found])
-        return _dealt(table, np.arange(len(table), dtype=np.int32))
+            found = np.concatenate(list(workers.map(read, self._files.groups)))
+        return dealt(found, np.arange(len(found), dtype=np.int32))
 
-    def _shuffled(
-        self, coding: Coding, seed: int, epoch: int, rows: int, skip: NDArray[np.int64]
-    ) -> Iterator[Chunk]:
-        rng = np.random.default_rng([seed, epoch])
-        coders = self._coders(coding)
-        dealt = _deal_groups(self._files.groups, rng)
-        lanes = [_Lane(self, self._parts(groups, skip), coding, copies(coders)) for groups in dealt]
-        room = max(max(POOL, rows) // len(lanes), BATCH)
-        pool = np.empty((rows + room * len(lanes), len(self.modes) + 1), dtype=np.int32)
-        mixed, order = np.empty_like(pool), np.empty(len(pool), dtype=np.int32)
-        starts = np.arange(rows, len(pool), room)
-        left, more = 0, True
-        with ThreadPoolExecutor(self.threads) as workers:
-            while more:
-                filled = list(workers.map(_Lane.fill, lanes, np.split(pool[rows:], len(lanes))))
-                more = sum(filled) > 0
-                n = left + sum(filled)
-                draws = rng.integers(0, 2**32, n, dtype=np.uint32)
-                buckets = np.frombuffer(rng.bytes(n), dtype=np.uint8)
-                begins = np.array([0, *starts])
-                ends = begins + np.array([left, *filled])
-                streams.mix(pool, begins, ends, buckets, draws, mixed, order[:n])
-                # what makes no full chunk is mixed into the next pool
-                left = n % rows if more else 0
-                for begin in range(0, n - left, rows):
-                    yield _dealt(mixed, order[begin : min(begin + rows, n - left)])
-                pool[:left] = mixed[order[n - left : n]]
-
-    def _parts(self, groups: Sequence[Group], skip: NDArray[np.int64]) -> Iterator[Part]:
-        listed = skip if len(skip) else None
-        for group in groups:
-            yield from self._files.observed(group, listed, keep=False)
-
-    def _coders(self, coding: Coding) -> list[Coder]:
-        if coding.labels.names != self.modes:
-            raise ValueError(
-                f"the labels are those of the modes {list(coding.labels.names)}, but the modes are "
-                f"{list(self.modes)}."
-            )
-        return [
-            make_coder(np.asarray(levels), kind, name)
-            for levels, kind, name in zip(
-                coding.labels.levels, self._files.kinds, self.modes, strict=True
-            )
-        ]
-
-    def _keys(self, part: Part, name: str) -> Any:
-        """A key column, in which nothing may be missing."""
-        column = part.batch.column(name)
-        missing = None
-        if column.null_count:
-            missing = column.is_null()
-        elif import_pyarrow().types.is_floating(column.type):
-            missing = column.is_nan()
-        if missing is not None and missing.true_count:
-            row = part.row(int(np.argmax(missing.to_numpy(zero_copy_only=False))))
-            raise self._files.error(
-                part.file,
-                row,
-                name,
-                "no key; every row must say which cell it belongs to, only the value may be "
-                "missing.",
-            )
-        return column
-
-    def _bad_value(self, part: Part, value: float, place: int) -> ValueError:
-        value = float(value)
-        found = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value:g}"
-        wanted = "values must be finite numbers" + (
-            "." if not np.isfinite(value) else " of at most 3e38 in standard units."
-        )
-        return self._files.error(part.file, part.row(place), self.value, f"{found}; {wanted}")
-
-
-class _Lane:
-    """One of the streams that fill a pool side by side."""
-
-    def __init__(
-        self, source: ParquetRows, parts: Iterator[Part], coding: Coding, coders: list[Coder]
-    ) -> None:
-        self._source, self._parts, self._coding, self._coders = source, parts, coding, coders
-
-    def fill(self, pool: IntArray, whole_batches: bool = True) -> int:
-        """Rows of the next parts into `pool` (n, D + 1) while there is room; how many it were."""
-        placed, reserve = 0, BATCH if whole_batches else 0
-        while placed + reserve <= len(pool):
-            part = next(self._parts, None)
-            if part is None:
-                break
-            end = placed + len(part.batch)
-            self._write(part, pool[placed:end])
-            placed = end
-        return placed
-
-    def _write(self, part: Part, out: IntArray) -> None:
-        source, coding = self._source, self._coding
-        for mode, (name, coder) in enumerate(zip(source.modes, self._coders, strict=True)):
-            column = source._keys(part, name)
-            wrong = coder.code(column, out[:, mode])
-            if wrong >= 0:
-                raise source._files.error(
-                    part.file,
-                    part.row(wrong),
-                    name,
-                    f"{column[wrong].as_py()!s}, which is not among the labels of this column.",
-                )
-        column = part.batch.column(source.value)
-        values = out.view(np.float32)[:, -1]
-        wrong = streams.standardise(_floats(column), coding.location, coding.scale, values)
+    def _summarise(self, part: Part, missing: Any, moments: _Moments) -> None:
+        values = part.batch.column(self.value)
+        if missing is not None:
+            values = values.drop_null()
+        wrong = moments.add(floats(values))
+        if wrong >= 0 and missing is not None:
+            wrong = int(np.flatnonzero(~missing.to_numpy(zero_copy_only=False))[wrong])
         if wrong >= 0:
-            raise source._bad_value(part, column[wrong].as_py(), wrong)
+            raise self._files.bad_value(part, wrong)
 
 
 class _Moments:
@@ -341,45 +199,6 @@ class _Moments:
         self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
         self.binary = self.binary and binary
         return -1
-
-
-def _deal_groups(groups: Sequence[Group], rng: np.random.Generator) -> list[list[Group]]:
-    """Row groups in random order, each to the lane that has least to read so far."""
-    lanes: list[list[Group]] = [[] for _ in range(min(LANES, len(groups)))]
-    load = [(0, lane) for lane in range(len(lanes))]
-    for place in rng.permutation(len(groups)):
-        rows, lane = load[0]
-        lanes[lane].append(groups[place])
-        heapq.heapreplace(load, (rows + groups[place].n_rows, lane))
-    return lanes
-
-
-def _dealt(rows: IntArray, order: IntArray) -> Chunk:
-    columns = np.empty((rows.shape[1] - 1, len(order)), dtype=np.int32)
-    values = np.empty(len(order), dtype=np.float32)
-    streams.deal(rows, order, columns, values.view(np.int32))
-    return Chunk(columns, values)
-
-
-def _floats(column: Any) -> NDArray[Any]:
-    """Values without nulls as float32 or float64."""
-    pa = import_pyarrow()
-    if column.type not in (pa.float32(), pa.float64()):
-        column = column.cast(pa.float64(), safe=False)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _ahead(items: Iterator[Item], depth: int) -> Iterator[Item]:
-    """The same items; the next `depth` of them are made meanwhile, in a thread."""
-    with ThreadPoolExecutor(1) as worker:
-        pending = deque(worker.submit(next, items, None) for _ in range(depth))
-        try:
-            while (item := pending.popleft().result()) is not None:
-                pending.append(worker.submit(next, items, None))
-                yield item
-        finally:
-            for future in pending:
-                future.cancel()
 
 
 def _check_names(modes: Sequence[str], value: str) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ BATCH = 1 << 16
 """Rows that are read at a time."""
 BUFFER = 1 << 18
 """Bytes of a column that are fetched at a time, however large a row group is."""
+SMALL_DICTIONARY = 1 << 17
+"""Bytes of a stored dictionary of texts up to which it is quickest to leave texts as codes."""
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """How a folder's name says that the key is missing."""
 
@@ -71,7 +73,7 @@ class ParquetFiles:
         self._partitions = [_partition(path.relative_to(self.path)) for path in self._paths]
         self._fixed = _typed([each for each in self._partitions if each])
         self._metadata: list[Any] = []
-        self._texts: list[str] = []
+        self._coded: list[list[str]] = []
         self.groups: list[Group] = []
         self.kinds = self._agreed([self._open(file) for file in range(len(self._paths))])
         self.n_rows = sum(group.n_rows for group in self.groups)
@@ -83,9 +85,34 @@ class ParquetFiles:
         path = self._paths[file]
         return str(path if path == self.path else path.relative_to(self.path))
 
-    def error(self, file: int, row: int, column: str, what: str) -> ValueError:
-        """The error for one value."""
-        return ValueError(f"File {self.name(file)}, row {row:,}, column {column!r}: {what}")
+    def error(self, part: Part, place: int, column: str, what: str) -> ValueError:
+        """The error for what a column holds at a place of a part."""
+        where = f"File {self.name(part.file)}, row {part.row(place):,}, column {column!r}"
+        return ValueError(f"{where}: {what}")
+
+    def keys(self, part: Part, name: str) -> Any:
+        """A key column, in which nothing may be missing."""
+        column = part.batch.column(name)
+        missing = None
+        if column.null_count:
+            missing = column.is_null()
+        elif import_pyarrow().types.is_floating(column.type):
+            missing = column.is_nan()
+        if missing is not None and missing.true_count:
+            place = int(np.argmax(missing.to_numpy(zero_copy_only=False)))
+            what = "no key; every row must say which cell it belongs to, only the value may be "
+            raise self.error(part, place, name, what + "missing.")
+        return column
+
+    def bad_value(self, part: Part, place: int) -> ValueError:
+        """The error for a value that cannot be trained on."""
+        value = float(part.batch.column(self.value)[place].as_py())
+        if np.isfinite(value):
+            what = f"{value:g}; values must be below 3e38 in standard units."
+        else:
+            found = "NaN" if np.isnan(value) else "infinity"
+            what = f"{found}; values must be finite numbers."
+        return self.error(part, place, self.value, what)
 
     def read(self, group: Group) -> Iterator[Part]:
         """All rows of a row group, in batches."""
@@ -99,7 +126,7 @@ class ParquetFiles:
             with parquet.ParquetFile(
                 self._paths[group.file],
                 metadata=self._metadata[group.file],
-                read_dictionary=self._texts,
+                read_dictionary=self._coded[group.file],
                 buffer_size=BUFFER,
                 pre_buffer=False,
             ) as opened:
@@ -177,10 +204,10 @@ class ParquetFiles:
                 kinds[column] = key_type(kind, column)
             except ValueError as error:
                 raise ValueError(f"File {name}: {error}") from None
-            if kinds[column].dtype.kind == "U" and column not in self._texts:
-                self._texts.append(column)
         _check_length(path, metadata, name)
         self._metadata.append(metadata)
+        texts = [column for column, kind in kinds.items() if kind.dtype.kind == "U"]
+        self._coded.append([column for column in texts if _has_small_dictionary(metadata, column)])
         begin, first = 0, sum(group.n_rows for group in self.groups[-1:])
         first += self.groups[-1].first if self.groups else 0
         for number in range(metadata.num_row_groups):
@@ -284,6 +311,26 @@ def _check_length(path: Path, metadata: Any, name: str) -> None:
                     f"File {name} is no whole Parquet file: it has {path.stat().st_size:,} bytes, "
                     f"but its row group {number} needs more."
                 )
+
+
+def _has_small_dictionary(metadata: Any, name: str) -> bool:
+    """Whether every row group of a file holds few distinct values of a column.
+
+    Where there are too many, Parquet ends the dictionary and goes on with plain texts.
+    """
+    places = [
+        place for place in range(metadata.num_columns) if metadata.schema.column(place).path == name
+    ]
+    columns = (
+        metadata.row_group(number).column(place)
+        for number in range(metadata.num_row_groups)
+        for place in places
+    )
+    return all(
+        column.dictionary_page_offset is not None
+        and column.data_page_offset - column.dictionary_page_offset < SMALL_DICTIONARY
+        for column in columns
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -76,7 +76,7 @@ def mix(pool, begins, ends, buckets, draws, mixed, order):
 
     Parameters
     ----------
-    begins, ends : the rows of `pool` (., D + 1) are those from ``begins[r]`` to ``ends[r]``; n in all
+    begins, ends : the n rows of `pool` (., D + 1) are those from ``begins[r]`` to ``ends[r]``
     buckets : (n,) uint8, random
     draws : (n,) uint32, random
     mixed : (at least n, D + 1), filled
