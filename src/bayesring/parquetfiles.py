@@ -25,8 +25,10 @@ BATCH = 1 << 16
 """Rows that are read at a time."""
 BUFFER = 1 << 18
 """Bytes of a column that are fetched at a time, however large a row group is."""
-SMALL_DICTIONARY = 1 << 17
-"""Bytes of a stored dictionary of texts up to which it is quickest to leave texts as codes."""
+DICTIONARY = 1 << 20
+"""Bytes at which writers of Parquet give up a dictionary of texts."""
+CODE = 3
+"""Bytes, at the most, that a row's place in such a dictionary takes."""
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """How a folder's name says that the key is missing."""
 
@@ -207,7 +209,7 @@ class ParquetFiles:
         _check_length(path, metadata, name)
         self._metadata.append(metadata)
         texts = [column for column, kind in kinds.items() if kind.dtype.kind == "U"]
-        self._coded.append([column for column in texts if _has_small_dictionary(metadata, column)])
+        self._coded.append([column for column in texts if _is_dictionary(metadata, column)])
         begin, first = 0, sum(group.n_rows for group in self.groups[-1:])
         first += self.groups[-1].first if self.groups else 0
         for number in range(metadata.num_row_groups):
@@ -313,10 +315,11 @@ def _check_length(path: Path, metadata: Any, name: str) -> None:
                 )
 
 
-def _has_small_dictionary(metadata: Any, name: str) -> bool:
-    """Whether every row group of a file holds few distinct values of a column.
+def _is_dictionary(metadata: Any, name: str) -> bool:
+    """Whether all texts of a column are stored as places in a dictionary, judged by its size.
 
-    Where there are too many, Parquet ends the dictionary and goes on with plain texts.
+    Where there are too many, Parquet ends the dictionary and goes on with plain texts. These are
+    quickest to read as they are, and dictionaries as dictionaries.
     """
     places = [
         place for place in range(metadata.num_columns) if metadata.schema.column(place).path == name
@@ -328,7 +331,7 @@ def _has_small_dictionary(metadata: Any, name: str) -> bool:
     )
     return all(
         column.dictionary_page_offset is not None
-        and column.data_page_offset - column.dictionary_page_offset < SMALL_DICTIONARY
+        and column.total_uncompressed_size < DICTIONARY + CODE * column.num_values
         for column in columns
     )
 
