@@ -38,6 +38,8 @@ CHUNK = 1 << 20
 AHEAD = 2
 """Chunks that are made while the caller works on an earlier one."""
 MAX_THREADS = 8
+ORDER = 1
+"""Keeps the random numbers of an order apart from others of the same seed."""
 NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
@@ -149,7 +151,7 @@ class ParquetRows:
         Every chunk but the last has `rows` rows. The next ones are made while the caller works on
         one. `skip` are the sorted numbers of rows to leave out.
         """
-        rng = np.random.default_rng([seed, epoch])
+        rng = np.random.default_rng([seed, epoch, ORDER])
         skip = np.asarray(skip, dtype=np.int64)
         return ahead(shuffled(self._files, coding, rng, rows, skip, self.threads), AHEAD)
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from bayesring.keycoding import NumberCoder, TextCoder
 
-NUMBERS = (
-    st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3) | st.integers(0, 9).map(2**(32).__mul__)
-)
+SHIFTED = st.integers(0, 9).map(lambda number: number << 32)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3) | SHIFTED
 
 
 def check(coder, keys, known):
