@@ -4,8 +4,8 @@
     python benchmarks/make_stream.py stream --rows 100_000_000 --files 10
 
 Columns `i`, `j`, `k`, ... (int32) are the keys, `value` (float32) is the value: an entry of the
-ring, of variance about one, plus normal noise. Cells are drawn at random. The same seed gives the
-same rows, whatever the number of files; with one file, the name should end in .parquet.
+ring, of variance about one, plus normal noise. Cells are drawn at random. The same arguments give
+the same rows. With one file, the name should end in .parquet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bayesring.kernels.entries import entries
 from bayesring.types import FloatArray, RingSize
 
 GROUP = 1_000_000
-"""Rows that are made at a time, and rows of a row group."""
+"""Rows that are made at a time, and rows of a row group, at the most."""
 RANK = 3
 NAMES = "ijklmnopq"
 
@@ -59,7 +59,8 @@ def make_stream(
 ) -> None:
     """Write `rows` rows to one file, or to a folder of several."""
     cores = planted_cores(shape, seed)
-    groups = [min(GROUP, rows - begin) for begin in range(0, rows, GROUP)]
+    size = min(GROUP, -(-rows // files))
+    groups = [min(size, rows - begin) for begin in range(0, rows, size)]
     if files > 1:
         target.mkdir(parents=True)
     writer, current = None, -1
@@ -71,7 +72,7 @@ def make_stream(
             current = group * files // len(groups)
             path = target / f"part-{current:05}.parquet" if files > 1 else target
             writer = parquet.ParquetWriter(path, table.schema)
-        writer.write_table(table, row_group_size=GROUP)
+        writer.write_table(table, row_group_size=size)
     if writer is not None:
         writer.close()
 

@@ -11,26 +11,27 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.arrowkeys import KeyType, key_type
 from bayesring.checks import import_pyarrow
+from bayesring.parquetfooters import (
+    check_length,
+    check_value_type,
+    find_files,
+    first_line,
+    is_dictionary,
+    partition_kinds,
+    partition_of,
+)
 from bayesring.types import IntArray
 
-ENDINGS = (".parquet", ".parq", ".pq")
 BATCH = 1 << 16
 """Rows that are read at a time."""
 BUFFER = 1 << 18
 """Bytes of a column that are fetched at a time, however large a row group is."""
-DICTIONARY = 1 << 20
-"""Bytes at which writers of Parquet give up a dictionary of texts."""
-CODE = 3
-"""Bytes, at the most, that a row's place in such a dictionary takes."""
-NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""How a folder's name says that the key is missing."""
 
 
 class Group(NamedTuple):
@@ -71,9 +72,9 @@ class ParquetFiles:
 
     def __init__(self, path: str | os.PathLike[str], modes: Sequence[str], value: str) -> None:
         self.path, self.modes, self.value = Path(path), tuple(modes), value
-        self._paths = _find(self.path)
-        self._partitions = [_partition(path.relative_to(self.path)) for path in self._paths]
-        self._fixed = _typed([each for each in self._partitions if each])
+        self._paths = find_files(self.path)
+        self._partitions = [partition_of(path.relative_to(self.path)) for path in self._paths]
+        self._fixed = partition_kinds([each for each in self._partitions if each])
         self._metadata: list[Any] = []
         self._coded: list[list[str]] = []
         self.groups: list[Group] = []
@@ -144,7 +145,7 @@ class ParquetFiles:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(
                 f"File {self.name(group.file)}, row {begin:,} and after: cannot be read, the file "
-                f"is damaged ({_first_line(error)})."
+                f"is damaged ({first_line(error)})."
             ) from None
         if begin < group.begin + group.n_rows:
             raise ValueError(
@@ -189,7 +190,7 @@ class ParquetFiles:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(
                 f"File {name} is no whole Parquet file: it is cut off or damaged "
-                f"({_first_line(error)})."
+                f"({first_line(error)})."
             ) from None
         kinds = {}
         for column in (*self.modes, self.value):
@@ -200,16 +201,16 @@ class ParquetFiles:
                 raise ValueError(f"File {name} has no column {column!r}; its columns are {known}.")
             kind = schema.field(column).type
             if column == self.value:
-                _check_value_type(kind, name, column)
+                check_value_type(kind, name, column)
                 continue
             try:
                 kinds[column] = key_type(kind, column)
             except ValueError as error:
                 raise ValueError(f"File {name}: {error}") from None
-        _check_length(path, metadata, name)
+        check_length(path, metadata, name)
         self._metadata.append(metadata)
         texts = [column for column, kind in kinds.items() if kind.dtype.kind == "U"]
-        self._coded.append([column for column in texts if _is_dictionary(metadata, column)])
+        self._coded.append([column for column in texts if is_dictionary(metadata, column)])
         begin, first = 0, sum(group.n_rows for group in self.groups[-1:])
         first += self.groups[-1].first if self.groups else 0
         for number in range(metadata.num_row_groups):
@@ -250,91 +251,3 @@ class ParquetFiles:
         key = pa.array([text if text is None or is_text else int(text)])
         codes = pa.array(np.zeros(n, dtype=np.int32), mask=np.full(n, text is None))
         return pa.DictionaryArray.from_arrays(codes, key)
-
-
-def _find(path: Path) -> list[Path]:
-    """All files of a data set in the order of their paths; hidden ones are left out."""
-    if path.is_file():
-        return [path]
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
-    files = [
-        each
-        for each in path.rglob("*")
-        if each.suffix.lower() in ENDINGS
-        and each.is_file()
-        and not any(part[0] in "._" for part in each.relative_to(path).parts)
-    ]
-    if not files:
-        raise FileNotFoundError(f"Folder {path} holds no file that ends in {', '.join(ENDINGS)}.")
-    return sorted(files, key=lambda each: each.relative_to(path).parts)
-
-
-def _partition(path: Path) -> dict[str, str | None]:
-    """Keys and values that the names of folders hold; None for a missing key."""
-    pairs = (part.split("=", 1) for part in path.parts[:-1] if "=" in part)
-    return {unquote(name): None if text == NO_PARTITION else unquote(text) for name, text in pairs}
-
-
-def _typed(partitions: list[dict[str, str | None]]) -> dict[str, KeyType]:
-    """Whole numbers if all folders are named after whole numbers, or text."""
-    kinds = {}
-    for name in {name for each in partitions for name in each}:
-        texts = [text for each in partitions if (text := each.get(name)) is not None]
-        whole = all(text.lstrip("-").isdecimal() and text == str(int(text)) for text in texts)
-        kinds[name] = (
-            KeyType("int64", np.dtype("i8")) if whole else KeyType("string", np.dtype("U"))
-        )
-    return kinds
-
-
-def _check_value_type(kind: Any, name: str, column: str) -> None:
-    types = import_pyarrow().types
-    if not (
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_boolean(kind)
-        or types.is_null(kind)
-    ):
-        raise ValueError(f"File {name}, column {column!r}: holds {kind}, but numbers are required.")
-
-
-def _check_length(path: Path, metadata: Any, name: str) -> None:
-    """Refuse a file from which pages were cut while its footer was kept."""
-    room = path.stat().st_size - metadata.serialized_size - 8
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in range(group.num_columns):
-            column = group.column(place)
-            begin = column.dictionary_page_offset or column.data_page_offset
-            if begin + column.total_compressed_size > room:
-                raise ValueError(
-                    f"File {name} is no whole Parquet file: it has {path.stat().st_size:,} bytes, "
-                    f"but its row group {number} needs more."
-                )
-
-
-def _is_dictionary(metadata: Any, name: str) -> bool:
-    """Whether all texts of a column are stored as places in a dictionary, judged by its size.
-
-    Where there are too many, Parquet ends the dictionary and goes on with plain texts. These are
-    quickest to read as they are, and dictionaries as dictionaries.
-    """
-    places = [
-        place for place in range(metadata.num_columns) if metadata.schema.column(place).path == name
-    ]
-    columns = (
-        metadata.row_group(number).column(place)
-        for number in range(metadata.num_row_groups)
-        for place in places
-    )
-    return all(
-        column.dictionary_page_offset is not None
-        and column.total_uncompressed_size < DICTIONARY + CODE * column.num_values
-        for column in columns
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

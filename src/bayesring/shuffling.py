@@ -24,7 +24,7 @@ from bayesring.labels import Labels
 from bayesring.parquetfiles import BATCH, Group, ParquetFiles, Part
 from bayesring.types import IntArray
 
-LANES = 16
+LANES = 32
 """Row groups that are read side by side."""
 POOL = 1 << 22
 """Rows that are shuffled together."""
