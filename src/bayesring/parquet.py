@@ -28,7 +28,7 @@ from bayesring.kernels import streams
 from bayesring.keycoding import Tally
 from bayesring.labels import Labels
 from bayesring.parquetfiles import Group, ParquetFiles, Part
-from bayesring.shuffling import Chunk, Coding, Lane, ahead, dealt, floats, shuffled
+from bayesring.shuffling import Chunk, Coding, Lane, ahead, dealt, floats, make_coders, shuffled
 from bayesring.types import IntArray
 
 __all__ = ["Chunk", "Coding", "ParquetRows", "Survey"]
@@ -157,16 +157,17 @@ class ParquetRows:
 
     def take(self, coding: Coding, rows: NDArray[np.int64]) -> Chunk:
         """The rows of these sorted numbers, in that order, as far as they have a value."""
-        rows = np.asarray(rows, dtype=np.int64)
-        first = Lane(self._files, coding)
+        files, rows = self._files, np.asarray(rows, dtype=np.int64)
+        coders = make_coders(files, coding.labels)
 
         def read(group: Group) -> IntArray:
             n = np.diff(np.searchsorted(rows, [group.first, group.first + group.n_rows]))[0]
             out = np.empty((n, len(self.modes) + 1), dtype=np.int32)
-            return out[: first.of(self._files.observed(group, rows)).fill(out)] if n else out
+            lane = Lane(files, coding, coders, files.observed(group, rows))
+            return out[: lane.fill(out)] if n else out
 
         with ThreadPoolExecutor(self.threads) as workers:
-            found = np.concatenate(list(workers.map(read, self._files.groups)))
+            found = np.concatenate(list(workers.map(read, files.groups)))
         return dealt(found, np.arange(len(found), dtype=np.int32))
 
     def _summarise(self, part: Part, missing: Any, moments: _Moments) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
 from bayesring.kernels import streams
-from bayesring.keycoding import copies, make_coder
+from bayesring.keycoding import Coder, copies, make_coder
 from bayesring.labels import Labels
 from bayesring.parquetfiles import BATCH, Group, ParquetFiles, Part
 from bayesring.types import IntArray
@@ -54,23 +54,11 @@ class Coding(NamedTuple):
 class Lane:
     """A stream of parts, coded: one of those that fill a pool side by side."""
 
-    def __init__(self, files: ParquetFiles, coding: Coding) -> None:
-        if coding.labels.names != files.modes:
-            raise ValueError(
-                f"the labels are those of the modes {list(coding.labels.names)}, but the modes are "
-                f"{list(files.modes)}."
-            )
-        levels = (np.asarray(each) for each in coding.labels.levels)
-        self._files, self._coding = files, coding
-        self._coders = list(map(make_coder, levels, files.kinds, files.modes))
-        self._parts: Iterator[Part] = iter(())
-
-    def of(self, parts: Iterator[Part]) -> Lane:
-        """A lane for these parts that codes alike."""
-        lane = object.__new__(Lane)
-        lane._files, lane._coding, lane._parts = self._files, self._coding, parts
-        lane._coders = copies(self._coders)
-        return lane
+    def __init__(
+        self, files: ParquetFiles, coding: Coding, coders: Sequence[Coder], parts: Iterator[Part]
+    ) -> None:
+        self._files, self._coding, self._parts = files, coding, parts
+        self._coders = copies(coders)
 
     def fill(self, pool: IntArray, reserve: int = 0) -> int:
         """Rows of the next parts into `pool` (n, D + 1) while there is room; how many they were.
@@ -103,6 +91,16 @@ class Lane:
             raise files.bad_value(part, wrong)
 
 
+def make_coders(files: ParquetFiles, labels: Labels) -> list[Coder]:
+    """One per key column, for labels of the same columns."""
+    if labels.names != files.modes:
+        raise ValueError(
+            f"the labels are those of the modes {list(labels.names)}, but the modes are "
+            f"{list(files.modes)}."
+        )
+    return list(map(make_coder, map(np.asarray, labels.levels), files.kinds, files.modes))
+
+
 def shuffled(
     files: ParquetFiles,
     coding: Coding,
@@ -115,8 +113,11 @@ def shuffled(
 
     Chunks have `rows` rows, but for the last.
     """
-    first = Lane(files, coding)
-    lanes = [first.of(_parts(files, groups, skip)) for groups in _dealt_groups(files.groups, rng)]
+    coders = make_coders(files, coding.labels)
+    lanes = [
+        Lane(files, coding, coders, _parts(files, groups, skip))
+        for groups in _dealt_groups(files.groups, rng)
+    ]
     room = max(max(POOL, rows) // len(lanes), BATCH)
     pool = np.empty((rows + room * len(lanes), len(files.modes) + 1), dtype=np.int32)
     mixed, order = np.empty_like(pool), np.empty(len(pool), dtype=np.int32)
