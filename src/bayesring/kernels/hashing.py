@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 OPTIONS = {"nogil": True, "cache": True}
+TILE = 64
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2^64 over the golden ratio (Knuth, volume 3, section 6.4): spreads neighbours far apart."""
 FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
@@ -79,19 +80,29 @@ def put_texts(offsets, data, first, slots):
 
 @njit(**OPTIONS)
 def find_texts(offsets, data, level_offsets, level_data, slots, out):
-    """Codes of texts (n,), -1 for those unknown; the first unknown one, or -1."""
+    """Codes of texts (n,), -1 for those unknown; the first unknown one, or -1.
+
+    Slots, and where the texts they stand for begin, are fetched for a tile of texts at a time, so
+    that the processor waits for many of them at once.
+    """
     unknown = -1
-    for n in range(offsets.size - 1):
-        begin, end = offsets[n], offsets[n + 1]
-        place = text_place(data, begin, end, slots.size)
-        while slots[place] >= 0:
-            code = slots[place]
-            if same_text(
-                data, begin, end, level_data, level_offsets[code], level_offsets[code + 1]
+    places, begins = np.empty(TILE, np.int64), np.empty(TILE, np.int64)
+    for first in range(0, offsets.size - 1, TILE):
+        count = min(TILE, offsets.size - 1 - first)
+        for t in range(count):
+            places[t] = text_place(data, offsets[first + t], offsets[first + t + 1], slots.size)
+        for t in range(count):
+            begins[t] = level_offsets[max(slots[places[t]], 0)]
+        for t in range(count):
+            begin, end, place = offsets[first + t], offsets[first + t + 1], places[t]
+            code, level_begin = slots[place], begins[t]
+            while code >= 0 and not same_text(
+                data, begin, end, level_data, level_begin, level_offsets[code + 1]
             ):
-                break
-            place = (place + 1) & (slots.size - 1)
-        out[n] = slots[place]
-        if slots[place] < 0 and unknown < 0:
-            unknown = n
+                place = (place + 1) & (slots.size - 1)
+                code = slots[place]
+                level_begin = level_offsets[max(code, 0)]
+            out[first + t] = code
+            if code < 0 and unknown < 0:
+                unknown = first + t
     return unknown
