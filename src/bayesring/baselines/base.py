@@ -21,15 +21,15 @@ from bayesring.checks import (
     unknown_name,
 )
 from bayesring.infer.threads import one_blas_thread
-from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.metrics import binary_log_score
 from bayesring.observations import Observations, in_order
 from bayesring.progress import step_progress
-from bayesring.settings import seed_of
+from bayesring.settings import LIKELIHOODS, seed_of
 from bayesring.types import FloatArray, IntArray
 
-LIKELIHOODS = ("gaussian", "bernoulli")
 Step = Callable[[str], None]
+MARGIN = 0.05
+"""Distance from 0 and 1 at which scores of binary values begin to be bent."""
 
 
 class TooLarge(MemoryError):
@@ -50,8 +50,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
     `_moments`; checks, units and binary scores are the same for all.
 
     Values are centred and scaled for fitting. The methods know real values only: with
-    ``likelihood="bernoulli"`` they treat 0 and 1 as such, and predictions are rescaled to [0, 1] by
-    `to_unit_interval`.
+    ``likelihood="bernoulli"`` they treat 0 and 1 as such, neither centred nor scaled, and
+    predictions are rescaled to [0, 1] by `to_unit_interval`.
     """
 
     random_state: Any
@@ -76,10 +76,10 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         if self.likelihood not in LIKELIHOODS:
             raise unknown_name("likelihood", self.likelihood, LIKELIHOODS, "nothing else")
         data = check_observations(X, y, self.shape if shape is None else shape)
-        if self._is_binary():
-            Bernoulli().check(data.values)
+        likelihood = LIKELIHOODS[self.likelihood]()
+        likelihood.check(data.values)
         seed = seed_of(self.random_state)
-        location, scale = Gaussian().units(np.sort(data.values).astype(float, copy=False))
+        location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
         data = in_order(data._replace(location=location, scale=scale))
         self.shape_ = data.shape
         self.n_features_in_ = len(data.shape)
@@ -87,16 +87,15 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         self.seed_ = seed
         with one_blas_thread, step_progress(self.progress, self._steps()) as step:
             self._learn(data, np.random.default_rng(seed), step)
-            if self._is_binary():
-                self.classes_ = np.array([0, 1])
-                fitted = location + scale * self._moments(data.coords, False).mean
-                self.reach_ = float(np.max(np.abs(fitted - 0.5)))
+        if self._is_binary():
+            self.classes_ = np.array([0, 1])
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean of a new observation at each row of `X`; binary data: a score in [0, 1].
 
-        With `return_std`, also its standard deviation, for methods that have one.
+        With `return_std`, also its standard deviation, for methods that have one; of a binary value
+        with score p it is sqrt(p (1 - p)).
         """
         check_is_fitted(self, "shape_")
         coords = check_coordinates(X)
@@ -105,16 +104,15 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
             moments = self._moments(coords, return_std)
         mean = self.location_ + self.scale_ * moments.mean
         if self._is_binary():
-            mean = to_unit_interval(mean, self.reach_)
+            mean = self._scores(mean)
         if not return_std:
             return mean
-        if self._is_binary():
-            return mean, np.sqrt(mean * (1.0 - mean))
         if moments.variance is None:
             raise ValueError(
-                f"{type(self).__name__} is a point estimate without standard deviations; leave "
-                "return_std out."
+                f"{type(self).__name__} gives no standard deviations; leave return_std out."
             )
+        if self._is_binary():
+            return mean, np.sqrt(mean * (1.0 - mean))
         return mean, self.scale_ * np.sqrt(moments.variance)
 
     @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
@@ -130,6 +128,10 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         if self._is_binary():
             return binary_log_score(values, predicted)
         return float(r2_score(values, predicted))
+
+    def _scores(self, estimates: FloatArray) -> FloatArray:
+        """Scores in [0, 1] of binary values from their estimates."""
+        return to_unit_interval(estimates)
 
     def _is_binary(self) -> bool:
         return bool(self.likelihood == "bernoulli")
@@ -150,9 +152,15 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def to_unit_interval(estimates: FloatArray, reach: float) -> FloatArray:
-    """Rescale estimates of binary values to [0, 1]: 1/2 + (f - 1/2) / (2 max(reach, 1/2)), clipped.
+def to_unit_interval(estimates: FloatArray) -> FloatArray:
+    """Rescale estimates of binary values, any real numbers, to scores in [0, 1].
 
-    `reach` is the largest distance from 1/2 of the estimates at the training cells.
+    Estimates in [m, 1 - m] with the margin m = 0.05 stay as they are. The others are bent into the
+    margin: an estimate f above 1 - m becomes 1 - m^2 / (f - 1 + 2 m), one below m the mirror image.
+    The map is increasing, smooth and keeps 1/2, so the area under the curve and the accuracy at 1/2
+    are those of the estimates themselves.
     """
-    return np.clip(0.5 + (estimates - 0.5) / (2 * max(reach, 0.5)), 0.0, 1.0)
+    distance = np.abs(estimates - 0.5)
+    excess = np.maximum(distance - (0.5 - MARGIN), 0.0)
+    bent = 0.5 - MARGIN**2 / (MARGIN + excess)
+    return 0.5 + np.copysign(np.where(excess > 0, bent, distance), estimates - 0.5)

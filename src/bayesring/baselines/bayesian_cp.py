@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator, RandomState
 
-from bayesring.baselines.base import Baseline, Moments, Step
+from bayesring.baselines.base import Moments, Step
 from bayesring.baselines.variational import (
     Gamma,
+    GammaPriors,
     Statistics,
-    data_bound,
+    VariationalBaseline,
+    expect_noise,
     expect_slices,
-    has_settled,
+    noise_variance,
     slice_bound,
 )
 from bayesring.baselines.views import SortedView, lay_out, sorted_view
 from bayesring.checks import check_count
 from bayesring.kernels.nested import nested_hadamard
+from bayesring.kernels.polyadic import polyadic_entries
 from bayesring.observations import Observations
 from bayesring.types import FloatArray, IntArray
-
-CHUNK = 65_536
-"""Cells predicted at a time."""
 
 
 class Factor(NamedTuple):
@@ -47,7 +48,7 @@ class CPState(NamedTuple):
     """tau."""
 
 
-class BayesianCP(Baseline):
+class BayesianCP(VariationalBaseline):
     """Bayesian CP factorisation, by variational inference.
 
     With the row a^(d)[i] of mode d, R entries, and r an entry,
@@ -65,8 +66,10 @@ class BayesianCP(Baseline):
     likelihood : "gaussian", or "bernoulli" for 0 and 1, see `Baseline`
     shape : sizes of the modes; None takes the largest coordinates plus one
     max_iter : sweeps over all modes at most
-    tol : the relative gain in the lower bound below which the ascent ends
+    tol : the gain of the lower bound, relative to its size, below which the ascent ends
     threshold : a component is pruned when its energy is below this share of the largest one's
+    initial_precision : E[tau] of the first sweep. The published code starts at 1, all values noise,
+        where sparse data lose every component before the noise is known to be less.
     c0, d0, alpha0, beta0 : shapes and rates of the gamma priors
     random_state : seed, Generator or RandomState, of the initial factors
     progress : whether to show a progress bar
@@ -81,13 +84,14 @@ class BayesianCP(Baseline):
 
     def __init__(
         self,
-        rank: int = 10,
+        rank: int = 40,
         *,
         likelihood: str = "gaussian",
         shape: tuple[int, ...] | None = None,
-        max_iter: int = 200,
+        max_iter: int = 300,
         tol: float = 1e-6,
         threshold: float = 1e-6,
+        initial_precision: float = 100.0,
         c0: float = 1e-6,
         d0: float = 1e-6,
         alpha0: float = 1e-6,
@@ -95,60 +99,50 @@ class BayesianCP(Baseline):
         random_state: int | Generator | RandomState | None = None,
         progress: bool = True,
     ) -> None:
-        self.rank = rank
-        self.likelihood = likelihood
-        self.shape = shape
-        self.max_iter = max_iter
-        self.tol = tol
-        self.threshold = threshold
-        self.c0 = c0
-        self.d0 = d0
-        self.alpha0 = alpha0
-        self.beta0 = beta0
-        self.random_state = random_state
-        self.progress = progress
-
-    def _steps(self) -> int:
-        return check_count(self.max_iter, "max_iter", 1)
+        super().__init__(
+            rank,
+            likelihood,
+            shape,
+            max_iter,
+            tol,
+            threshold,
+            initial_precision,
+            c0,
+            d0,
+            alpha0,
+            beta0,
+            random_state,
+            progress,
+        )
 
     def _learn(self, data: Observations, rng: Generator, step: Step) -> None:
-        views = _views(data)
-        state = initial_state(rng, data.shape, check_count(self.rank, "rank", 1), self.init_v)
-        bounds: list[float] = []
-        for _ in range(self.max_iter):
-            state = prune(state, self.threshold)
-            state, bound = sweep(state, views, self.c0, self.d0, self.alpha0, self.beta0)
-            bounds.append(bound)
-            step(f"rank {state.relevance.shape.size}")
-            if has_settled(bounds, self.tol):
-                break
-        self.state_ = state
-        self.rank_ = state.relevance.shape.size
-        self.lower_bounds_ = np.array(bounds)
+        rank = check_count(self.rank, "rank", 1)
+        views, priors = mode_views(data), self._priors()
+        self.state_ = self._ascend(
+            initial_state(rng, data.shape, rank, self.initial_precision),
+            prune,
+            lambda state: sweep(state, views, priors),
+            lambda state: f"rank {state.relevance.shape.size}",
+            step,
+        )
+        self.rank_ = self.state_.relevance.shape.size
 
     def _moments(self, coords: IntArray, with_variance: bool) -> Moments:
-        factors, _, noise = self.state_
-        mean = _products([each.mean for each in factors], coords, None)
+        """E[f] and E[f^2] - E[f]^2 + E[1 / tau], exact under the approximate posterior."""
+        factors, relevance, noise = self.state_
+        columns = np.ascontiguousarray(coords.T, dtype=np.int32)
+        means = lay_out([each.mean for each in factors])
+        mean = polyadic_entries(*means, columns, np.ones(relevance.shape.size))
         if not with_variance:
             return Moments(mean, None)
-        weights = np.where(np.equal(*np.tril_indices(self.rank_)), 1.0, 2.0)
-        square = _products([each.second for each in factors], coords, weights)
-        return Moments(mean, square - mean**2 + noise.rate / (noise.shape - 1.0))
+        rows, others = np.tril_indices(relevance.shape.size)
+        seconds = lay_out([each.second for each in factors])
+        square = polyadic_entries(*seconds, columns, np.where(rows == others, 1.0, 2.0))
+        return Moments(mean, np.maximum(square - mean**2, 0.0) + noise_variance(noise))
 
 
-def _products(tables, coords, weights):
-    """Row sums of the products over modes of table rows, weighted."""
-    out = np.empty(len(coords))
-    for begin in range(0, len(coords), CHUNK):
-        part = coords[begin : begin + CHUNK]
-        product = tables[0][part[:, 0]]
-        for mode in range(1, len(tables)):
-            product *= tables[mode][part[:, mode]]
-        out[begin : begin + CHUNK] = product.sum(axis=1) if weights is None else product @ weights
-    return out
-
-
-def _views(data: Observations) -> list[SortedView]:
+def mode_views(data: Observations) -> list[SortedView]:
+    """Observations sorted by each mode, then by the others, smallest first: they share most."""
     by_size = np.argsort(data.shape, kind="stable").tolist()
     return [
         sorted_view(data, mode, [other for other in by_size if other != mode])
@@ -156,61 +150,62 @@ def _views(data: Observations) -> list[SortedView]:
     ]
 
 
-def initial_state(rng: Generator, shape, rank: int, v=0.0) -> CPState:
+def initial_state(rng: Generator, shape: tuple[int, ...], rank: int, precision: float) -> CPState:
+    """Random rows, known exactly, for which the entries of the tensor have variance one."""
     spread = rank ** (-0.5 / len(shape))
-    means = [spread * rng.standard_normal((size, rank)) for size in shape]
-    factors = tuple(Factor(mean, _triangles(mean[:, :, None] * mean[:, None, :]+v*np.eye(rank)), 0.0) for mean in means)
+    factors = []
+    for size in shape:
+        mean = spread * rng.standard_normal((size, rank))
+        factors.append(Factor(mean, _triangles(mean[:, :, None] * mean[:, None, :]), 0.0))
     ones = np.ones(rank)
-    return CPState(factors, Gamma(ones, ones), Gamma(np.float64(1.0), np.float64(1.0)))
+    return CPState(tuple(factors), Gamma(ones, ones), Gamma(np.array(precision), np.array(1.0)))
 
 
-def _triangles(matrices: FloatArray) -> FloatArray:
-    rows, columns = np.tril_indices(matrices.shape[1])
-    return np.ascontiguousarray(matrices[:, rows, columns])
+def expect_statistics(factors: Sequence[Factor], view: SortedView) -> Statistics:
+    """P and q of all rows of a mode; c_n is the product of the other modes' rows, entry by entry.
 
-
-def _squares(triangles: FloatArray) -> FloatArray:
-    """Diagonals, summed over rows."""
-    rank = round((np.sqrt(8 * triangles.shape[1] + 1) - 1) / 2)
-    places = np.arange(1, rank + 1).cumsum() - 1
-    return triangles[:, places].sum(axis=0)
-
-
-def statistics(factors, view: SortedView) -> Statistics:
+    So E[c_n c_n'] is the product, entry by entry, of their E[a a'].
+    """
     others = [factors[mode] for mode in view.modes]
-    n_slices, rank = view.bounds.size - 1, factors[0].mean.shape[1]
-    shifts = np.empty((n_slices, rank))
+    n_rows, rank = view.bounds.size - 1, others[0].mean.shape[1]
+    shifts = np.empty((n_rows, rank))
     flat, starts = lay_out([each.mean for each in others])
     nested_hadamard(flat, starts, view.others, view.bounds, view.values, shifts)
-    triangles = np.empty((n_slices, rank * (rank + 1) // 2))
+    triangles = np.empty((n_rows, others[0].second.shape[1]))
     flat, starts = lay_out([each.second for each in others])
     nested_hadamard(flat, starts, view.others, view.bounds, np.ones_like(view.values), triangles)
-    products = np.empty((n_slices, rank, rank))
+    products = np.empty((n_rows, rank, rank))
     rows, columns = np.tril_indices(rank)
-    products[:, rows, columns] = triangles
-    products[:, columns, rows] = triangles
+    products[:, rows, columns] = products[:, columns, rows] = triangles
     return Statistics(products, shifts)
 
 
-def sweep(state: CPState, views, c0, d0, alpha0, beta0):
-    factors = list(state.factors)
-    precision = state.relevance.mean
-    n = views[0].values.size
+def sweep(
+    state: CPState, views: Sequence[SortedView], priors: GammaPriors
+) -> tuple[CPState, float]:
+    """Update the rows of every mode, then lambda, then tau; returns the lower bound, too."""
+    factors, precision = list(state.factors), state.relevance.mean
+    misfit = 0.0
     for mode, view in enumerate(views):
-        found = expect_slices(statistics(factors, view), float(state.noise.mean), precision)
+        found = expect_slices(expect_statistics(factors, view), float(state.noise.mean), precision)
         factors[mode] = Factor(found.mean, _triangles(found.second), found.log_determinant)
-    squares = sum(_squares(each.second) for each in factors)
-    n_rows = sum(len(each.mean) for each in factors)
-    relevance = Gamma(np.full(precision.size, c0 + 0.5 * n_rows), d0 + 0.5 * squares)
-    error = views[0].values @ views[0].values + found.misfit
-    noise = Gamma(np.float64(alpha0 + 0.5 * n), np.float64(beta0 + 0.5 * error))
-    bound = data_bound(n, error, noise) - noise.divergence(alpha0, beta0) - relevance.divergence(c0, d0)
-    for each in factors:
-        bound += slice_bound(len(each.mean), _squares(each.second), each.log_determinant, relevance.mean, relevance.log_mean)
+        misfit = found.misfit
+    squares = [_squares(factor) for factor in factors]
+    n_rows = sum(len(factor.mean) for factor in factors)
+    relevance = Gamma(
+        np.full(precision.size, priors.c0 + 0.5 * n_rows), priors.d0 + 0.5 * np.sum(squares, axis=0)
+    )
+    noise, bound = expect_noise(views[0].values, misfit, priors)
+    bound -= relevance.divergence(priors.c0, priors.d0)
+    for factor, own in zip(factors, squares, strict=True):
+        bound += slice_bound(
+            len(factor.mean), own, factor.log_determinant, relevance.mean, relevance.log_mean
+        )
     return CPState(tuple(factors), relevance, noise), bound
 
 
 def prune(state: CPState, threshold: float) -> CPState:
+    """Drop the components whose mean square over all cells is negligible."""
     factors, relevance, noise = state
     energy = np.prod([np.mean(each.mean**2, axis=0) for each in factors], axis=0)
     kept = energy >= threshold * energy.max()
@@ -218,5 +213,19 @@ def prune(state: CPState, threshold: float) -> CPState:
         return state
     rows, columns = np.tril_indices(kept.size)
     pairs = kept[rows] & kept[columns]
-    fewer = tuple(Factor(each.mean[:, kept], np.ascontiguousarray(each.second[:, pairs]), each.log_determinant) for each in factors)
+    fewer = tuple(
+        Factor(each.mean[:, kept], each.second[:, pairs], each.log_determinant) for each in factors
+    )
     return CPState(fewer, Gamma(relevance.shape[kept], relevance.rate[kept]), noise)
+
+
+def _triangles(matrices: FloatArray) -> FloatArray:
+    """Lower triangles (J, R (R + 1) / 2), row by row."""
+    rows, columns = np.tril_indices(matrices.shape[1])
+    return np.ascontiguousarray(matrices[:, rows, columns])
+
+
+def _squares(factor: Factor) -> FloatArray:
+    """Sum over rows of E[a_r^2], (R,)."""
+    diagonal = np.arange(1, factor.mean.shape[1] + 1).cumsum() - 1
+    return np.asarray(factor.second[:, diagonal].sum(axis=0))

@@ -5,7 +5,8 @@ columns, (r, r') and (s, s'). It does not change when both pairs are swapped at 
 symmetric to symmetric and antisymmetric to antisymmetric tensors and falls into two blocks, with
 R (R + 1) / 2 and R (R - 1) / 2 rows. In the orthonormal bases
 
-    (e_r e_r' + e_r' e_r) / sqrt(2), r < r',  and e_r e_r;      (e_r e_r' - e_r' e_r) / sqrt(2), r < r',
+    (e_r e_r' + e_r' e_r) / sqrt(2) for r < r' and e_r e_r,
+    (e_r e_r' - e_r' e_r) / sqrt(2) for r < r'
 
 they are, with n_r = 1 / sqrt(2) for a pair r = r' and 1 for the others,
 
@@ -115,6 +116,4 @@ def keep(blocks: Blocks, rows: FloatArray, columns: FloatArray) -> Blocks:
 
 def mean_square(cores: Blocks, complements: Blocks) -> FloatArray:
     """E[tr(A B)^2] for independent A (a, b) and B (b, a), from their blocks: (J,)."""
-    return sum(
-        np.einsum("jpq,jqp->j", a, b) for a, b in zip(cores, complements, strict=True)
-    )
+    return sum(np.einsum("jpq,jqp->j", a, b) for a, b in zip(cores, complements, strict=True))
