@@ -163,4 +163,5 @@ def to_unit_interval(estimates: FloatArray) -> FloatArray:
     distance = np.abs(estimates - 0.5)
     excess = np.maximum(distance - (0.5 - MARGIN), 0.0)
     bent = 0.5 - MARGIN**2 / (MARGIN + excess)
-    return 0.5 + np.copysign(np.where(excess > 0, bent, distance), estimates - 0.5)
+    signed = np.copysign(np.where(excess > 0, bent, distance), estimates - 0.5)
+    return np.asarray(0.5 + signed)

@@ -116,4 +116,7 @@ def keep(blocks: Blocks, rows: FloatArray, columns: FloatArray) -> Blocks:
 
 def mean_square(cores: Blocks, complements: Blocks) -> FloatArray:
     """E[tr(A B)^2] for independent A (a, b) and B (b, a), from their blocks: (J,)."""
-    return sum(np.einsum("jpq,jqp->j", a, b) for a, b in zip(cores, complements, strict=True))
+    symmetric, antisymmetric = (
+        np.einsum("jpq,jqp->j", a, b) for a, b in zip(cores, complements, strict=True)
+    )
+    return np.asarray(symmetric + antisymmetric)

@@ -90,7 +90,9 @@ class TensorTrainWOPT(Baseline):
             "gtol": 0.0,
             "maxfun": 10 * self.max_iter,
         }
-        found = minimize(loss, flat, jac=True, method="L-BFGS-B", callback=record, options=options)
+        found = minimize(  # type: ignore[call-overload]
+            loss, flat, jac=True, method="L-BFGS-B", callback=record, options=options
+        )
         self.losses_ = np.array(losses)
         self.cores_ = [
             part.reshape(core.shape)
