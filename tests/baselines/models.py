@@ -28,7 +28,10 @@ def planted(seed, shape, n, draw_entries, noise=0.1):
 
 
 def cp_entries(rng, shape, coords, rank=3):
-    rows = [rng.standard_normal((size, rank))[coords[:, d]] for d, size in enumerate(shape)]
+    """Of mean zero over the first mode: a mean that fitting takes out would be a component more."""
+    factors = [rng.standard_normal((size, rank)) for size in shape]
+    factors[0] -= factors[0].mean(axis=0)
+    rows = [factor[coords[:, d]] for d, factor in enumerate(factors)]
     return np.prod(rows, axis=0).sum(axis=1)
 
 
