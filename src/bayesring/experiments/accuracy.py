@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring import metrics
+from bayesring.baselines import Smurff
 from bayesring.datasets import (
     balanced_fold,
     load_alog,
@@ -33,8 +34,6 @@ from bayesring.datasets import (
 )
 from bayesring.datasets.dblp import SHAPE as DBLP_SHAPE
 from bayesring.estimator import TensorRing
-from bayesring.experiments.bench.peers import smurff_session
-from bayesring.infer.threads import count_threads
 from bayesring.observations import Observations
 from bayesring.storage import replacing
 from bayesring.types import FloatArray
@@ -150,17 +149,10 @@ def _predict(ring: TensorRing, test: Observations) -> FloatArray:
 
 
 def predict_smurff(train: Observations, test: Observations, latent: int, binary: bool) -> Any:
-    """Posterior means of SMURFF (normal priors on every mode, adaptive or probit noise)."""
-    location, scale = (0.0, 1.0) if binary else (train.values.mean(), train.values.std())
-    standard = train._replace(values=(train.values - location) / scale)
-    threads = count_threads(None)
-    session = smurff_session(standard, test, latent, threads, 200, 300, probit=binary)
-    predictions = session.run()
-    cells = np.ravel_multi_index(np.transpose([each.coords for each in predictions]), test.shape)
-    means = np.array([each.pred_avg for each in predictions])
-    order = np.argsort(cells)
-    wanted = np.ravel_multi_index(tuple(test.coords.T), test.shape)
-    return location + scale * means[order[np.searchsorted(cells, wanted, sorter=order)]]
+    """Posterior means of SMURFF, or probabilities of ones."""
+    likelihood = "bernoulli" if binary else "gaussian"
+    model = Smurff(latent, likelihood=likelihood, random_state=1, progress=False)
+    return model.fit(train.coords, train.values, shape=train.shape).predict(test.coords)
 
 
 def _trust(
