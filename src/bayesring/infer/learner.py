@@ -11,10 +11,11 @@ A `Learner` changes in place: a batch touches few of its slices, and no other is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from bayesring import ring
 from bayesring.infer.rows import Rows, one_pass
@@ -65,8 +66,8 @@ class Learner:
         prior: RingPrior,
     ) -> None:
         self.likelihood, self.prior, self.size = likelihood, prior, size
-        self.weights = [np.ones((size.strands, bond)) for bond in size.bonds]
-        self.gains = [np.ones_like(each) for each in self.weights]
+        self.weights: list[FloatArray] = [np.ones((size.strands, r)) for r in size.bonds]
+        self.gains: list[FloatArray] = [np.ones_like(each) for each in self.weights]
         self.nuisance = likelihood.initial_nuisance()
         self.statistics: FloatArray | None = None
         """The likelihood's, as if for all observations; those of the last ones count most."""
@@ -168,7 +169,7 @@ class Learner:
         weight, shift = self.likelihood.expect(fitted, values, self.nuisance)
         response = np.stack([shift - weight * fitted, weight])
         sums = (self.gradient, self.curvature)
-        touched = []
+        touched: list[IntArray] = []
         for mode, n_slices in enumerate(self.shape):
             own = np.empty(min(len(values), n_slices), dtype=np.int64)
             count = kernel.add_gradient(self.ring, mode, columns, response, self._rows, sums, own)
@@ -282,9 +283,13 @@ class Learner:
         self.expect()
         self.nuisance = nuisance
 
-    def to_arrays(self) -> dict[str, FloatArray]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All that `from_arrays` needs."""
-        arrays = {"flat": self.flat, "curvature": self.curvature, "nuisance": self.nuisance}
+        arrays: dict[str, NDArray[Any]] = {
+            "flat": self.flat,
+            "curvature": self.curvature,
+            "nuisance": self.nuisance,
+        }
         for mode in range(len(self.shape)):
             arrays |= {
                 f"weights {mode}": self.weights[mode],
@@ -299,7 +304,7 @@ class Learner:
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, FloatArray], likelihood: Likelihood, prior: RingPrior
+        cls, arrays: Mapping[str, NDArray[Any]], likelihood: Likelihood, prior: RingPrior
     ) -> Learner:
         """The learner as it was; what Adam remembered is forgotten."""
         order = sum(name.startswith("counts ") for name in arrays)

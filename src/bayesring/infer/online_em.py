@@ -37,8 +37,8 @@ RATE = 0.01
 """Adam's first rate, the paper's."""
 FEWEST_BATCHES, MOST_ROWS = 50, 2**20
 """Between two looks at held-out observations: batches at least, rows at most; a pass if between."""
-PATIENCE, GAIN = 3, 1e-3
-"""Looks without a gain of that share after which the rate is halved."""
+FINDING, PATIENCE, GAIN = 10, 3, 1e-3
+"""Looks without a gain of that share after which the prior is learned, and the rate halved."""
 HALVINGS = 5
 LATE = 5
 """Looks whose rings are averaged at the end, and which settling takes."""
@@ -171,7 +171,7 @@ class Student:
             waited += 1
             if loss < best * (1 - GAIN):
                 best, kept, waited = loss, learner.state, 0
-            if waited >= PATIENCE or self.rows_seen >= most:
+            if waited >= (PATIENCE if expects else FINDING) or self.rows_seen >= most:
                 learner.restore(kept)
                 rate, expects, waited = (rate / 2 if expects else rate), True, 0
             if self.rows_seen >= most:
