@@ -31,6 +31,8 @@ E_STEP = 16
 START_SIZE, START_PRECISION = 0.7, 1.0
 """Deviation of the first entries in units that give f variance one, and the prior precision of
 every entry until the first E-step: the ring must find the data before its prior is learned."""
+HORIZON = 2**20
+"""Observations over which the likelihood's statistics forget, if a pass has more."""
 TOGETHER = 256
 """Slices whose precisions are factored at once."""
 
@@ -102,9 +104,10 @@ class Learner:
         self.moments = Moments.empty(n_entries, n_slices)
         first = np.cumsum([0, *self.shape[:-1]]).astype(np.int64)
         self._rows = (first, np.zeros(n_slices, dtype=np.int64))
-        self.weight_gradient = [np.zeros(each.size) for each in self.weights]
+        self._weight_gradient = np.zeros(sum(each.size for each in self.weights))
         self.weight_moments = [Moments.empty(each.size, 1) for each in self.weights]
-        self._batches = self._unweighed = 0
+        self._batches = self._unweighed = self._seen = 0
+        self._of_priors: SlicePrior | None = None
 
     def _as_cores(self, flat: FloatArray) -> list[FloatArray]:
         shapes = [self.size.core_shape(mode, n) for mode, n in enumerate(self.shape)]
@@ -139,21 +142,19 @@ class Learner:
 
         Columns are as `kernels.gradient` wants them; unless `expects`, E-steps are left out.
         """
-        touched = self.add_gradient(columns, values)
-        for mode, own in enumerate(touched):
-            self.weight_gradient[mode] += kernel.step(
-                self.flat,
-                self.ring,
-                mode,
-                self._rows,
-                self._totals,
-                (self.gradient, self.curvature),
-                self.moments,
-                self.weights[mode].ravel(),
-                (*self.slice_priors[mode], bool(self.slice_priors[mode].precision.any())),
-                own,
-                rate,
-            )
+        self._weight_gradient += kernel.learn(
+            self.flat,
+            self.ring,
+            columns,
+            self._respond(columns, values),
+            self._rows,
+            self._totals,
+            (self.gradient, self.curvature),
+            self.moments,
+            tuple(each.ravel() for each in self.weights),
+            self._kernel_priors(),
+            rate,
+        )
         self._batches += 1
         self._unweighed += len(values)
         if self._batches % max(E_STEP, sum(self.shape) // len(values)) == 0:
@@ -162,42 +163,52 @@ class Learner:
             if expects:
                 self.expect()
 
-    def add_gradient(self, columns: IntArray, values: FloatArray) -> list[IntArray]:
-        """Add a batch to gradient and curvature; returns the slices of each mode touched."""
+    def _respond(self, columns: IntArray, values: FloatArray) -> FloatArray:
+        """Slope and weight of every observation of a batch, (2, n), at the ring as it stands."""
         fitted = self.fitted(columns)
         self._remember(self.likelihood.statistics(fitted, values), len(values))
         weight, shift = self.likelihood.expect(fitted, values, self.nuisance)
-        response = np.stack([shift - weight * fitted, weight])
-        sums = (self.gradient, self.curvature)
-        touched: list[IntArray] = []
-        for mode, n_slices in enumerate(self.shape):
-            own = np.empty(min(len(values), n_slices), dtype=np.int64)
-            count = kernel.add_gradient(self.ring, mode, columns, response, self._rows, sums, own)
-            touched.append(own[:count])
-        return touched
+        return np.stack([shift - weight * fitted, weight])
+
+    def _kernel_priors(self) -> tuple[tuple[FloatArray, FloatArray, FloatArray, bool], ...]:
+        """The priors of the slices, each with whether its precision is not zero."""
+        if self._of_priors is not self.slice_priors[0]:
+            self._of_priors = self.slice_priors[0]
+            self._priors = tuple((*each, bool(each.precision.any())) for each in self.slice_priors)
+        return self._priors
+
+    def add_gradient(self, columns: IntArray, values: FloatArray) -> None:
+        """Add a batch to gradient and curvature, and take no step."""
+        response, sums = self._respond(columns, values), (self.gradient, self.curvature)
+        touched = np.empty(len(values), dtype=np.int64)
+        for mode in range(len(self.shape)):
+            kernel.add_gradient(self.ring, mode, columns, response, self._rows, sums, touched)
 
     def _remember(self, statistics: FloatArray, n: int) -> None:
         """Bring the statistics up to date, as if for all observations."""
         whole = statistics * (self.n_observations / n)
         if self.statistics is None:
             self.statistics = whole
-        share = min(n / self.n_observations, 1.0)
+        self._seen += n
+        share = min(n / min(self._seen, self.n_observations, HORIZON), 1.0)
         self.statistics = (1 - share) * self.statistics + share * whole
 
     def _move_weights(self, rate: float) -> None:
         """Adam's step on the weights of every bond, by the gradients since the last."""
         share = self._unweighed / self.n_observations
+        ends = np.cumsum([each.size for each in self.weights])
+        gradients = np.split(self._weight_gradient, ends[:-1])
         for mode, weights in enumerate(self.weights):
             precisions = self.prior.weights.precisions(self.gains[mode])
-            up = self.weight_gradient[mode] - share * (precisions * weights).ravel()
+            up = gradients[mode] - share * (precisions * weights).ravel()
             first, second, steps = self.weight_moments[mode]
             steps += 1
             first += (1 - kernel.FIRST) * (up - first)
             second += (1 - kernel.SECOND) * (up**2 - second)
             root = np.sqrt(second / (1 - kernel.SECOND**steps)) + kernel.TINY
             weights += rate * (first / (1 - kernel.FIRST**steps) / root).reshape(weights.shape)
-            self.weight_gradient[mode][:] = 0.0
         self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
+        self._weight_gradient[:] = 0.0
         self._unweighed = 0
 
     def expect(self) -> None:

@@ -71,6 +71,16 @@ def natural(turned, at, rows, columns, size, out):
 
 
 @njit(**OPTIONS)
+def add_weight_gradient(slope, core, rows, columns, out):
+    """Add sum_s dF/dA[s, r] G[s, r] for every factor r of a slice: the gradient of lambda_r."""
+    for strand in range(out.size // columns):
+        for s in range(rows):
+            k = (strand * rows + s) * columns
+            for r in range(columns):
+                out[strand * columns + r] += slope[k + r] * core[k + r]
+
+
+@njit(**OPTIONS)
 def pull_of_prior(cores, at, size, touched, prior):
     """Omega_i g_i - h_i for each slice touched: the gradient of minus the log prior."""
     precision, diagonal, linear, dense = prior
@@ -112,27 +122,58 @@ def step(cores, ring, mode, rows, totals, sums, moments, weights, prior, touched
     size = strands * n_rows * n_columns
     pull = pull_of_prior(cores, starts[mode], size, touched, prior)
     weight_gradient = np.zeros(weights.size)
-    slope = np.empty(size)
+    slope, scale = np.empty(size), np.empty(size)
+    for strand in range(strands):
+        for s in range(n_rows):
+            for r in range(n_columns):
+                scale[(strand * n_rows + s) * n_columns + r] = weights[strand * n_columns + r]
     for a in range(touched.size):
         row = first_row[mode] + touched[a]
         at = starts[mode] + touched[a] * size
         share = counts[row] / totals[row]
+        keep = max(0.0, 1.0 - share)
         counts[row] = 0
         steps[row] += 1
         natural(gradient, at, n_rows, n_columns, size, slope)
-        keep = max(0.0, 1.0 - share)
+        own, own_weighted = cores[at : at + size], weighted[at : at + size]
+        mean, square = first[at : at + size], second[at : at + size]
+        pulled = pull[a]
         for k in range(size):
             gradient[at + k] = 0.0
             curvature[at + k] *= keep
-        lift = 1.0 / (1.0 - FIRST ** steps[row])
-        lift_second = 1.0 / (1.0 - SECOND ** steps[row])
+        add_weight_gradient(slope, own, n_rows, n_columns, weight_gradient)
+        lift = rate / (1.0 - FIRST ** steps[row])
+        lift_square = 1.0 / (1.0 - SECOND ** steps[row])
         for k in range(size):
-            factor = k // (n_rows * n_columns) * n_columns + k % n_columns
-            weight_gradient[factor] += slope[k] * cores[at + k]
-            up = slope[k] * weights[factor] - share * pull[a, k]
-            first[at + k] = FIRST * first[at + k] + (1 - FIRST) * up
-            second[at + k] = SECOND * second[at + k] + (1 - SECOND) * up * up
-            move = lift * first[at + k] / (np.sqrt(lift_second * second[at + k]) + TINY)
-            cores[at + k] += rate * move
-            weighted[at + k] = cores[at + k] * weights[factor]
+            up = slope[k] * scale[k] - share * pulled[k]
+            mean[k] = FIRST * mean[k] + (1 - FIRST) * up
+            square[k] = SECOND * square[k] + (1 - SECOND) * up * up
+            own[k] += lift * mean[k] / (np.sqrt(lift_square * square[k]) + TINY)
+            own_weighted[k] = own[k] * scale[k]
     return weight_gradient
+
+
+@njit(**OPTIONS)
+def learn(cores, ring, columns, response, rows, totals, sums, moments, weights, priors, rate):
+    """One batch: the gradients of all cores where they stand, then a step of each.
+
+    `weights` and `priors` have an item per mode, as `step` wants it. Returns the gradients of the
+    weights of all bonds, end to end.
+    """
+    order, n = ring[2].size, columns.shape[1]
+    touched = np.empty((order, n), np.int64)
+    counts = np.empty(order, np.int64)
+    n_weights = 0
+    for mode in range(order):
+        counts[mode] = add_gradient(ring, mode, columns, response, rows, sums, touched[mode])
+        n_weights += weights[mode].size
+    gradients = np.empty(n_weights)
+    at = 0
+    for mode in range(order):
+        own = touched[mode, : counts[mode]]
+        gradient = step(
+            cores, ring, mode, rows, totals, sums, moments, weights[mode], priors[mode], own, rate
+        )
+        gradients[at : at + gradient.size] = gradient
+        at += gradient.size
+    return gradients
