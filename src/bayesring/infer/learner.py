@@ -73,6 +73,8 @@ class Learner:
         self.nuisance = likelihood.initial_nuisance()
         self.statistics: FloatArray | None = None
         """The likelihood's, as if for all observations; those of the last ones count most."""
+        self.width = 1.0
+        """Factor of the deviations of slices from their estimates, in draws."""
         self.slice_priors: list[SlicePrior] = []
         self.set_counts(counts)
         cores = []
@@ -324,7 +326,7 @@ class Learner:
         counts = [arrays[f"counts {mode}"] for mode in range(order)]
         learner = cls(Streams((0, 0)), size, counts, likelihood, prior)
         learner.gains = [arrays[f"gains {mode}"] for mode in range(order)]
-        learner.nuisance = arrays["nuisance"]
+        learner.nuisance, learner.width = arrays["nuisance"], float(arrays["width"])
         learner.curvature[:] = arrays["curvature"]
         learner.slice_priors = [
             SlicePrior(*(arrays[f"prior {mode} {name}"] for name in SlicePrior._fields))

@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from scipy.special import logsumexp
 
 from bayesring.infer import holdout
 from bayesring.infer.base import BrokenChain
-from bayesring.infer.holdout import Predicted, RunningMoments
+from bayesring.infer.holdout import Predicted
 from bayesring.infer.learner import Learner
 from bayesring.infer.rows import ArrayRows, Rows, batches
 from bayesring.infer.run import Draws, Outcome, Trace
@@ -31,7 +32,7 @@ from bayesring.likelihoods.base import Likelihood
 from bayesring.observations import Observations, in_order
 from bayesring.priors.base import RingPrior
 from bayesring.ring import flatten, weighted
-from bayesring.types import FloatArray, RingSize
+from bayesring.types import FloatArray, IntArray, RingSize
 
 RATE = 0.01
 """Adam's first rate, the paper's."""
@@ -46,6 +47,8 @@ WORSE = 0.02
 """Share by which a larger ring may predict worse before the search for a size ends."""
 JUDGED_DRAWS = 50
 """Draws per ring by which held-out observations are predicted."""
+WIDTHS = (1.0, 0.75, 0.5, 0.25)
+"""Factors of the deviations of slices, of which held-out observations choose one."""
 SETTLING_RATE = RATE / 8
 """With which held-out observations are learned from in the end."""
 
@@ -276,25 +279,40 @@ def choose(
 def judge(
     students: Sequence[Student], sources: Sources, likelihood: Likelihood
 ) -> tuple[Likelihood, Predicted | None]:
-    """The likelihood as held-out observations have it, and what was expected of them."""
+    """The likelihood as held-out observations have it, and what was expected of them.
+
+    The normals round the estimates ignore much, so held-out observations choose their width, by
+    their log score under all rings together.
+    """
     held = sources.judged
     if not sources.is_held_out:
         return likelihood, None
     columns = np.ascontiguousarray(held.coords.T, dtype=np.int32)
-    moments = []
+    nuisance = np.concatenate(
+        [np.tile(each.learner.nuisance, (JUDGED_DRAWS, 1)) for each in students]
+    )
+    best, fitted, chosen = -np.inf, np.empty(0), 1.0
+    for width in WIDTHS:
+        tried = np.concatenate([_predict(each, columns, width) for each in students])
+        scores = logsumexp(likelihood.log_prob(tried, held.values, nuisance), axis=0)
+        if np.mean(scores) > best:
+            best, fitted, chosen = float(np.mean(scores)), tried, width
     for each in students:
-        learner = each.learner
-        rng = each.streams.rng(0, Purpose.SPREAD)
-        found = RunningMoments.empty(len(held.values))
-        for flat in draw_rings(learner, rng, JUDGED_DRAWS):
-            ring = learner.ring._replace(flat=flat)
-            fitted = entries_kernel.entries(*ring, 0, columns[0], columns[1:], 0)
-            variance = likelihood.variance(fitted, learner.nuisance)
-            found = found.add(likelihood.mean(fitted), variance, JUDGED_DRAWS)
-        moments.append(found)
-    predicted = holdout.pooled(held, moments)
-    calibrated = likelihood.calibrate(held.values, predicted.mean, predicted.variance)
-    return calibrated, predicted
+        each.learner.width = chosen
+    means = likelihood.mean(fitted)
+    noise = likelihood.variance(fitted, nuisance).mean(axis=0)
+    predicted = Predicted(held, means.mean(axis=0), means.var(axis=0), noise)
+    return likelihood.calibrate(held.values, predicted.mean, predicted.variance), predicted
+
+
+def _predict(student: Student, columns: IntArray, width: float) -> FloatArray:
+    """F at some cells in draws of one ring, (draws, n)."""
+    learner, rng = student.learner, student.streams.rng(0, Purpose.SPREAD)
+    drawn = draw_rings(learner, rng, JUDGED_DRAWS, width)
+    rings = [learner.ring._replace(flat=flat) for flat in drawn]
+    return np.stack(
+        [entries_kernel.entries(*each, 0, columns[0], columns[1:], 0) for each in rings]
+    )
 
 
 def draw(student: Student, rows: Rows, settings: Settings) -> Draws:
@@ -307,22 +325,25 @@ def draw_from(learner: Learner, streams: Streams, settings: Settings) -> Draws:
     """Draws of a ring whose curvature is known."""
     n_draws = min(settings.draws, max(2, settings.max_bytes // (8 * learner.flat.size)))
     flat = np.empty((n_draws, learner.flat.size))
-    for row, own in zip(
-        flat, draw_rings(learner, streams.rng(1, Purpose.SPREAD), n_draws), strict=True
-    ):
+    rng = streams.rng(1, Purpose.SPREAD)
+    for row, own in zip(flat, draw_rings(learner, rng, n_draws, learner.width), strict=True):
         row[:] = own
     _, starts, bonds, strands = learner.ring
     nuisance = np.tile(learner.nuisance, (n_draws, 1))
     return Draws(flat, starts, bonds, strands, nuisance, np.arange(1, n_draws + 1))
 
 
-def draw_rings(learner: Learner, rng: Generator, n_draws: int) -> Iterator[FloatArray]:
+def draw_rings(
+    learner: Learner, rng: Generator, n_draws: int, width: float
+) -> Iterator[FloatArray]:
     """Weighted cores drawn round the estimate, each slice from its normal: equation (23).
+
+    Deviations from the estimate are `width` times as large as the normal has them.
 
     Draws come in pairs, as far above the estimate as below, so that their mean is close to it.
     """
     for number in range(0, n_draws, 2):
         gaps = [learner.deviations(mode, rng) for mode in range(len(learner.shape))]
-        for sign in (1.0, -1.0)[: n_draws - number]:
+        for sign in (width, -width)[: n_draws - number]:
             cores = [core + sign * gap for core, gap in zip(learner.cores, gaps, strict=True)]
             yield flatten(weighted(cores, learner.weights)).flat
