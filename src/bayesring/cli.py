@@ -128,6 +128,10 @@ def fit(
     value: Value = None,
     likelihood: Likelihood = "auto",
     rank: Rank = "auto",
+    inference: Annotated[
+        str,
+        typer.Option(help="gibbs, or online-em: quick on large data, Parquet larger than memory."),
+    ] = "gibbs",
     chains: Chains = 4,
     draws: Draws = 200,
     warmup: Warmup = 300,
@@ -147,6 +151,7 @@ def fit(
         value=value,
         likelihood=likelihood,
         rank=_rank(rank),
+        inference=inference,
         chains=chains,
         draws=draws,
         warmup=warmup,

@@ -130,15 +130,18 @@ def fill_gaps(
 
 
 def choose_likelihood(
-    likelihood: str | Likelihood, values: FloatArray
+    likelihood: str | Likelihood, values: FloatArray, count: int | None = None
 ) -> tuple[str | Likelihood, list[str]]:
-    """The likelihood to use, with a sentence if it was chosen by the look of the values."""
+    """The likelihood to use, with a sentence if it was chosen by the look of the values.
+
+    `count` says how many values there are if only the distinct ones are given.
+    """
     if not (isinstance(likelihood, str) and likelihood == "auto"):
         return likelihood, []
     if not np.array_equal(np.unique(values), [0.0, 1.0]):
         return "gaussian", []
     return "bernoulli", [
-        f"All {len(values):,} values are 0 or 1: taken as binary, so filled cells are "
+        f"All {count or len(values):,} values are 0 or 1: taken as binary, so filled cells are "
         "probabilities (likelihood='gaussian' takes them as numbers)."
     ]
 

@@ -44,7 +44,7 @@ from bayesring.labels import Labels, plain_labels
 from bayesring.learning import coding_of, learn, learn_files, learn_more, settings_of, survey_files
 from bayesring.likelihoods import Likelihood
 from bayesring.observations import Observations
-from bayesring.parquet import ParquetRows
+from bayesring.parquet import ParquetRows, Survey
 from bayesring.posterior import Posterior, Prediction
 from bayesring.priors import CorePrior, RingPrior
 from bayesring.progress import chain_progress
@@ -270,7 +270,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         self, path: str | os.PathLike[str], y: Any, modes: Sequence[str] | None, value: str | None
     ) -> TensorRing:
         """Learn from Parquet data without ever holding them."""
-        model = resolve(self)
+        resolve(self)
         if self.inference != "online-em":
             raise ValueError(
                 f"X is the path {path}, but inference={self.inference!r} needs its data in memory; "
@@ -281,24 +281,33 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
                 f"X is the path {path}: modes must name its key columns and value its column of "
                 "values, and y must be left out."
             )
+        files = ParquetRows(path, modes, value, count_threads(self.n_jobs))
+        return self.fit_rows(files, survey_files(files, self.progress))
+
+    def fit_rows(self, files: ParquetRows, survey: Survey) -> TensorRing:
+        """Learn from Parquet data of which the labels are known.
+
+        If the data cannot be read to their end, what was learned until then is kept, and the
+        error says so.
+        """
+        model = resolve(self)
         seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
-        settings = settings_of(self, seed)
-        files = ParquetRows(path, modes, value, n_jobs)
-        survey = survey_files(files, self.progress)
-        coding = coding_of(survey, model.likelihood, path)
+        coding = coding_of(survey, model.likelihood)
         described = self._describe(model, seed)
+        settings = settings_of(self, seed)
         outcome = learn_files(files, survey, coding, model, settings, n_jobs, self.progress)
-        units = Observations(
-            np.empty((0, len(modes)), dtype=np.int32),
-            np.empty(0),
-            survey.shape,
-            coding.location,
-            coding.scale,
-        )
+        no_rows = np.empty((0, len(survey.shape)), dtype=np.int32)
+        nothing = Observations(no_rows, np.empty(0), survey.shape)
+        units = nothing._replace(location=coding.location, scale=coding.scale)
         self._adopt(outcome, units, seed, n_jobs)
         self.labels_, self.table_kind_ = survey.labels, None
         self.n_observations_, self.observed_ = survey.n_observed, None
         self.description_ = described
+        if outcome.failure is not None:
+            raise ValueError(
+                f"{outcome.failure} What was learned before is kept: the model can predict and be "
+                "saved."
+            ) from outcome.failure
         return self
 
     def partial_fit(

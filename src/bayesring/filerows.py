@@ -18,7 +18,7 @@ from bayesring.types import IntArray
 
 HELD_OUT, HELD_SHARE = 20_000, 0.1
 """Rows held out, and the share of all that they may be."""
-SAMPLE = 200_000
+SAMPLE = 100_000
 """Rows on which the size of the ring is chosen."""
 
 

@@ -47,6 +47,14 @@ def ending(path: str) -> str:
     raise ValueError(f"{path} has an ending that is not known; known are {', '.join(known)}.")
 
 
+def is_parquet(path: str) -> bool:
+    """Whether a path is that of Parquet data: a file by its ending, or a folder of such."""
+    folder = Path(path)
+    return path.lower().endswith(".parquet") or (
+        folder.is_dir() and next(folder.rglob("*.parquet"), None) is not None
+    )
+
+
 def family(path: str) -> tuple[str, ...]:
     """All endings that hold the same kind of data."""
     return next(group for group in (TABLES, ARRAYS, LABELLED) if ending(path) in group)

@@ -56,14 +56,14 @@ def survey_files(files: ParquetRows, progress: bool) -> Survey:
         return files.survey(report)
 
 
-def coding_of(survey: Survey, likelihood: Likelihood, path: object) -> Coding:
+def coding_of(survey: Survey, likelihood: Likelihood) -> Coding:
     """Labels and units for the passes to come, or a sentence on what is wrong with the values."""
     if survey.n_observed == 0:
-        raise ValueError(f"{path} has {survey.n_rows:,} rows, and none of them has a value.")
+        raise ValueError(f"The data have {survey.n_rows:,} rows, and none of them has a value.")
     likelihood.check(np.array([survey.smallest, survey.largest]))
     if likelihood.estimator_type == "classifier" and not survey.binary:
         raise ValueError(
-            f"{path} holds values other than 0 and 1, and the likelihood is for binary data; use "
+            "The data hold values other than 0 and 1, and the likelihood is for binary data; use "
             "likelihood='gaussian'."
         )
     if likelihood.estimator_type == "classifier":

@@ -17,11 +17,15 @@ from bayesring.files import (
     ARRAYS,
     check_output,
     ending,
+    is_parquet,
     read_data,
     write_arrays,
     write_completion,
     write_table,
 )
+from bayesring.infer.threads import count_threads
+from bayesring.learning import survey_files
+from bayesring.parquet import ParquetRows
 from bayesring.preview import Preview, preview
 from bayesring.tables import is_table
 
@@ -92,22 +96,54 @@ def fit_file(
 ) -> Summary:
     """Fit a ring to the known values of a file, and save it."""
     begin = time.perf_counter()
-    container, notes = _open(source, modes, value)
-    observed = container.observations
-    chosen, chosen_notes = choose_likelihood(likelihood, observed.values)
-    ring = TensorRing(likelihood=chosen, **settings)
-    with _noting_warnings() as noted:
-        ring.fit_observations(observed, container.labels, container.kind)
-        ring.diagnostics()
+    if settings.get("inference") == "online-em" and is_parquet(source):
+        ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, settings)
+    else:
+        container, notes = _open(source, modes, value)
+        observed = container.observations
+        chosen, chosen_notes = choose_likelihood(likelihood, observed.values)
+        notes += chosen_notes
+        ring = TensorRing(likelihood=chosen, **settings)
+        with _noting_warnings() as noted:
+            ring.fit_observations(observed, container.labels, container.kind)
+            ring.diagnostics()
     ring.save(model)
     return {
         "input": source,
         "model": model,
         **_describe(ring),
-        "notes": [*notes, *chosen_notes],
+        "notes": notes,
         "warnings": noted,
         "seconds": round(time.perf_counter() - begin, 1),
     }
+
+
+def _fit_stream(
+    source: str,
+    model: str,
+    modes: Sequence[str] | None,
+    value: str | None,
+    likelihood: str,
+    settings: dict[str, Any],
+) -> tuple[TensorRing, list[str], list[str]]:
+    """Fit a ring to Parquet data that are never held in memory; saved even if they break off."""
+    if modes is None or value is None:
+        raise ValueError("a stream needs --modes, its key columns, and --value, its values.")
+    show = settings.get("progress", True)
+    files = ParquetRows(source, modes, value, count_threads(settings.get("n_jobs")))
+    survey = survey_files(files, show)
+    kinds = [0.0, 1.0] if survey.binary and survey.smallest < survey.largest else [0.5]
+    chosen, notes = choose_likelihood(likelihood, np.array(kinds), survey.n_observed)
+    ring = TensorRing(likelihood=chosen, **settings)
+    with _noting_warnings() as noted:
+        try:
+            ring.fit_rows(files, survey)
+        except ValueError:
+            if hasattr(ring, "posterior_"):
+                ring.save(model)
+            raise
+    rows = f"{survey.n_rows:,} rows were read as a stream, {survey.n_missing:,} without a value."
+    return ring, [rows, *notes], noted
 
 
 def predict_file(model: str, source: str, target: str, *, level: float = 0.9) -> Summary:

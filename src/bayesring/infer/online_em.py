@@ -43,8 +43,9 @@ FINDING, PATIENCE, GAIN = 10, 3, 1e-3
 HALVINGS = 5
 LATE = 5
 """Looks whose rings are averaged at the end, and which settling takes."""
-WORSE = 0.02
-"""Share by which a larger ring may predict worse before the search for a size ends."""
+BETTER, TRIES = 0.01, 2
+"""Share by which a larger ring must predict better, and larger rings that may fail in that before
+the search for a size ends."""
 JUDGED_DRAWS = 50
 """Draws per ring by which held-out observations are predicted."""
 WIDTHS = (1.0, 0.75, 0.5, 0.25)
@@ -99,6 +100,8 @@ class Student:
         self._columns = np.ascontiguousarray(judged.coords.T, dtype=np.int32)
         self.streams = Streams.of_chain(settings.seed, number)
         self.rows_seen = 0
+        self.failure: Exception | None = None
+        """What ended the stream of rows before its time, if anything."""
         self._judges = learner.likelihood.calibrates
         self.losses: list[float] = []
         self.described: dict[str, list[float]] = {}
@@ -120,7 +123,13 @@ class Student:
         """Learn from as many rows as lie between two looks; returns the loss then."""
         learner, end = self.learner, self.rows_seen + self.look_rows
         while self.rows_seen < end:
-            columns, values = next(self._source)
+            try:
+                columns, values = next(self._source)
+            except (OSError, ValueError) as error:
+                if self.rows_seen == 0:
+                    raise
+                self.failure = error
+                break
             learner.learn(columns, values, rate, expects)
             self.rows_seen += len(values)
         likelihood, values = learner.likelihood, self.judged.values
@@ -177,7 +186,7 @@ class Student:
             if waited >= (PATIENCE if expects else FINDING) or self.rows_seen >= most:
                 learner.restore(kept)
                 rate, expects, waited = (rate / 2 if expects else rate), True, 0
-            if self.rows_seen >= most:
+            if self.rows_seen >= most or self.failure:
                 break
         self.settle(rate)
         return min(best, self.losses[-1])
@@ -185,7 +194,7 @@ class Student:
     def settle(self, rate: float) -> None:
         """Go on for some looks and keep the mean of the rings there."""
         states = []
-        for _ in range(LATE):
+        for _ in range(1 if self.failure else LATE):
             self.look(rate, expects=True)
             states.append(self.learner.state)
         self.learner.restore([np.mean(each, axis=0) for each in zip(*states, strict=True)])
@@ -246,11 +255,13 @@ def run(
         likelihood, predicted = judge(students, sources, likelihood)
         for each in students:
             each.learner.likelihood = likelihood
+        failure = next((each.failure for each in students if each.failure), None)
         if sources.whole is not sources.part:
             list(pool.map(lambda each: each.rejoin(sources.whole), students))
         rings = list(pool.map(lambda each: draw(each, sources.whole, settings), students))
     chains = [(own, each.trace) for own, each in zip(rings, students, strict=True)]
-    return Outcome(likelihood, chains, predicted, tuple(each.learner for each in students))
+    learners = tuple(each.learner for each in students)
+    return Outcome(likelihood, chains, predicted, learners, failure)
 
 
 def choose(
@@ -259,19 +270,21 @@ def choose(
     pool: ThreadPoolExecutor,
     n_jobs: int,
 ) -> Student:
-    """Train a ring of every size, from small to large, until one predicts worse than the best.
+    """Train a ring of every size, from small to large, until larger ones predict no better.
 
     Some are trained side by side; those beyond the end of the search are not looked at, so the
     choice does not depend on how many those are.
     """
-    best, least = None, np.inf
+    best, least, failed = None, np.inf, 0
     for begin in range(0, len(sizes), n_jobs):
         group = [student(size) for size in sizes[begin : begin + n_jobs]]
         for each, loss in zip(group, pool.map(Student.train, group), strict=True):
-            if best is not None and loss > (1 + WORSE) * least:
+            if best is None or loss < (1 - BETTER) * least:
+                best, least, failed = each, loss, 0
+                continue
+            failed += 1
+            if failed == TRIES:
                 return best
-            if loss < least:
-                best, least = each, loss
     assert best is not None  # there is at least one size
     return best
 
@@ -317,7 +330,8 @@ def _predict(student: Student, columns: IntArray, width: float) -> FloatArray:
 
 def draw(student: Student, rows: Rows, settings: Settings) -> Draws:
     """Draws of one ring, after one pass over the data for the curvature where it stands."""
-    student.learner.measure(rows, student.streams, settings.batch_size)
+    if student.failure is None:
+        student.learner.measure(rows, student.streams, settings.batch_size)
     return draw_from(student.learner, student.streams, settings)
 
 

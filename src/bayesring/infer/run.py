@@ -99,6 +99,8 @@ class Outcome(NamedTuple):
     """Expectations for held-out observations before the chains saw them, if any were held out."""
     learners: tuple[Learner, ...] = ()
     """The rings of online EM, which may go on with more data."""
+    failure: Exception | None = None
+    """What ended a stream of data before its time."""
 
 
 class Report(NamedTuple):
