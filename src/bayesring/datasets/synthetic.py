@@ -111,7 +111,7 @@ def _second_moment(slices: FloatArray) -> FloatArray:
     """Mean of G[i] x G[i] (Kronecker) over the slices of a core."""
     size, rows, columns = slices.shape
     product = np.einsum("iab,icd->acbd", slices, slices) / size
-    return product.reshape(rows * rows, columns * columns)
+    return np.asarray(product.reshape(rows * rows, columns * columns))
 
 
 def _observe(
@@ -135,7 +135,7 @@ def _observe(
         strength = 10 ** (snr / 20) if np.isfinite(snr) else 1.0
 
         def log_odds(cells: IntArray) -> FloatArray:
-            return strength * signal(cells)
+            return np.asarray(strength * signal(cells))
 
         values = (rng.random(n_seen) < expit(log_odds(coords))).astype(float)
         return Simulation(Observations(coords, values, shape), log_odds, rank)

@@ -1,4 +1,4 @@
-"""USHCN: monthly climate series, 17 variables x 125 places x 156 months, standardised per series."""
+"""USHCN: monthly climate series, 17 variables x 125 places x 156 months, standardised."""
 
 from __future__ import annotations
 
