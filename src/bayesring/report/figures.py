@@ -207,7 +207,7 @@ def plot_heat_maps(
     rows: tuple[str, Sequence[str]],
     columns: tuple[str, Sequence[str]],
     quantity: str,
-    wide: int = 5,
+    wide: int = 4,
 ) -> Figure:
     """Several maps on one scale from zero, each cell with its number.
 
