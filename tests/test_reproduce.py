@@ -222,7 +222,7 @@ def test_the_rank_of_the_tensor_train_is_chosen_on_training_data(monkeypatch):
         def predict(self, X):
             return np.full(len(X), abs(self.rank - 5.0))
 
-    monkeypatch.setattr(methods, "baseline", lambda name: Train)
+    monkeypatch.setattr(methods.baselines, "TensorTrainWOPT", Train)
     data = Observations(np.argwhere(np.ones((5, 4, 5))), np.zeros(100), (5, 4, 5))
     found = methods.tensor_train(Job(data, tasks.TASKS["Alog"], 0, 1, False))
     assert fitted == [(3, 90), (5, 90), (10, 90), (5, 100)]
@@ -291,11 +291,11 @@ def test_unknown_words_are_refused(tmp_path):
     assert "--jobs must be 1 or more" in str(run("rank", "--jobs", 0, "--out", tmp_path).exception)
 
 
-def test_online_em_and_baselines_say_when_they_are_not_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(methods, "import_module", lambda name: object())
-    cells = [cell for cell in scale.make_cells(quick=True) if cell.method == "BTR-VI"][:1]
+def test_smurff_says_when_it_is_not_there(tmp_path, monkeypatch, small):
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    cells = accuracy.make_cells(["Enron"], ["SMURFF"], [0], quick=True)
     outcome = run_cells(cells, tmp_path, show=False)
-    assert outcome.unavailable == ["BayesianRingVI is not available in this version of bayesring."]
+    assert outcome.unavailable == ["SMURFF is not installed: pip install 'bayesring[bench]'."]
     assert not cells[0].path(tmp_path).exists()
 
 

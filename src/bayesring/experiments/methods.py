@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from math import prod
@@ -11,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring import metrics
+from bayesring import baselines, metrics
 from bayesring.estimator import TensorRing
-from bayesring.experiments.bench.peers import smurff_session
 from bayesring.experiments.cells import Unavailable
 from bayesring.experiments.tasks import Task
 from bayesring.infer.rank import Adaption
@@ -155,47 +153,21 @@ def _baseline(job: Job, name: str, settings: dict[str, Any]) -> Predictor:
 
 
 def _fit(job: Job, name: str, settings: dict[str, Any]) -> Any:
-    model = baseline(name)(
+    model = getattr(baselines, name)(
         likelihood=job.task.likelihood, random_state=job.seed, progress=False, **settings
     )
     return model.fit(job.train.coords, job.train.values, shape=job.train.shape)
 
 
-def baseline(name: str) -> Any:
-    """A class of `bayesring.baselines`."""
-    try:
-        return getattr(import_module("bayesring.baselines"), name)
-    except (ImportError, AttributeError):
-        raise Unavailable(f"{name} is not available in this version of bayesring.") from None
-
-
 def smurff(job: Job) -> Predictor:
-    """SMURFF: normal priors on every mode, adaptive or probit noise; a peer, not in the paper."""
+    """SMURFF with the number of factors at which it does best; a peer, not in the paper."""
     if find_spec("smurff") is None:
         raise Unavailable("SMURFF is not installed: pip install 'bayesring[bench]'.")
-    latent, scans = (2, (5, 5)) if job.quick else (job.task.latent, (200, 300))
-    probit = job.task.likelihood == "bernoulli"
-    train = job.train
-    location, scale = (0.0, 1.0) if probit else (train.values.mean(), train.values.std())
-    standard = train._replace(values=(train.values - location) / scale)
-
-    def predict(coords: IntArray) -> FloatArray:
-        """SMURFF must know the cells before it samples; their values it is not given."""
-        wanted, place = np.unique(
-            np.ravel_multi_index(tuple(coords.T), train.shape), return_inverse=True
-        )
-        cells = np.stack(np.unravel_index(wanted, train.shape), axis=1)
-        asked = Observations(cells, np.ones(len(cells)), train.shape)
-        session = smurff_session(standard, asked, latent, job.threads, *scans, probit=probit)
-        session.init()
-        while session.step():
-            pass
-        found = session.getTestPredictions()
-        places = np.ravel_multi_index(np.transpose([each.coords for each in found]), train.shape)
-        means = np.array([each.pred_avg for each in found])
-        return np.asarray(location + scale * means[np.argsort(places)][place])
-
-    return Predictor(predict, {"latent": latent})
+    short = {"rank": 2, "warmup": 5, "draws": 5}
+    settings = short if job.quick else {"rank": job.task.latent}
+    found = _baseline(job, "Smurff", settings | {"n_jobs": job.threads})
+    is_probability = job.task.likelihood == "bernoulli"
+    return found._replace(is_probability=is_probability)
 
 
 def training_mean(job: Job) -> Predictor:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesring.baselines import BayesianRingVI
 from bayesring.datasets import make_ring
 from bayesring.experiments.cells import Cell, Result, write_json
-from bayesring.experiments.methods import baseline
 from bayesring.infer import gibbs, holdout
 from bayesring.infer.base import make_problem
 from bayesring.infer.rank import Adaption, RankPolicy, Truncation
@@ -120,9 +120,7 @@ def find_rank(
 
 def prune_rank(data: Observations, initial: int, seed: int, iterations: int) -> tuple[int, ...]:
     """Rank that BTR-VI is left with."""
-    model = baseline("BayesianRingVI")(
-        rank=initial, max_iter=iterations, random_state=seed, progress=False
-    )
+    model = BayesianRingVI(rank=initial, max_iter=iterations, random_state=seed, progress=False)
     return tuple(map(int, model.fit(data.coords, data.values, shape=data.shape).rank_))
 
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesring.baselines import BayesianRingVI
 from bayesring.datasets import make_ring
 from bayesring.estimator import TensorRing
 from bayesring.experiments.bench.timing import Chain
 from bayesring.experiments.cells import Cell, Result, Unavailable, write_json
-from bayesring.experiments.methods import baseline
 from bayesring.infer.base import make_problem
 from bayesring.infer.threads import ChainThreads
 from bayesring.likelihoods import Gaussian
@@ -84,9 +84,8 @@ def online_epochs(data: Observations, threads: int) -> list[float]:
 
 def variational_iterations(data: Observations, threads: int) -> list[float]:
     """Iterations of BTR-VI: the time of a longer fit less that of a shorter one."""
-    model = baseline("BayesianRingVI")
     return _by_length(
-        lambda length: model(
+        lambda length: BayesianRingVI(
             rank=RANK, max_iter=length, tol=0.0, random_state=0, progress=False
         ).fit(data.coords, data.values, shape=data.shape)
     )

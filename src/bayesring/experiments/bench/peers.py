@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesring import TensorRing, diagnostics, metrics, ring
+from bayesring.baselines.smurff import smurff_session
 from bayesring.datasets import load_enron, load_ushcn
 from bayesring.experiments.bench.timing import CLIMATE, Chain, Row, least, random_data
 from bayesring.infer import holdout
@@ -114,38 +115,6 @@ def _target(
             return Row(f"time to SMURFF's {name}", theirs / ours, "x faster", 2.0, note=note)
     note = f"reached {ours_error:.3f}, SMURFF {best:.3f}"
     return Row(f"time to SMURFF's {name}", 0.0, "x faster", 2.0, note=note)
-
-
-def smurff_session(
-    train: Observations,
-    test: Observations,
-    latent: int,
-    threads: int,
-    burnin: int = 20,
-    samples: int = 20,
-    probit: bool = False,
-) -> Any:
-    """A SMURFF session with normal priors on every mode."""
-    import smurff
-
-    train_tensor, test_tensor = (
-        smurff.SparseTensor(
-            (data.values, tuple(np.ascontiguousarray(data.coords.T, dtype=np.int64))), data.shape
-        )
-        for data in (train, test)
-    )
-    session = smurff.TrainSession(
-        priors=["normal"] * len(train.shape),
-        num_latent=latent,
-        num_threads=threads,
-        burnin=burnin,
-        nsamples=samples,
-        seed=1,
-        verbose=0,
-    )
-    noise = smurff.ProbitNoise(0.5) if probit else smurff.AdaptiveNoise(1.0, 10.0)
-    session.addTrainAndTest(train_tensor, test_tensor, noise)
-    return session
 
 
 def nuts(quick: bool) -> Iterator[Row]:
