@@ -89,8 +89,9 @@ class Smurff(Baseline):
             session.init()
             while session.step():
                 step("scan")
-            samples = session.makePredictSession().samples
-            kept = [sample.latents for sample in samples]
+            found = session.makePredictSession()
+            kept = [sample.latents for sample in found.samples]
+            found.h5_file.close()
         self.rank_ = rank
         self.factors_ = [np.array(factor) for factor in zip(*kept, strict=True)]
 

@@ -50,7 +50,7 @@ def nested_hadamard(flat, starts, others, bounds, weights, out):
 
 @njit(**OPTIONS)
 def add_product(left, at, right, rows, inner, columns, out):
-    """Equivalent to ``out += left @ right``, for `left` (rows, inner) in a flat array from place `at` on."""
+    """Equivalent to ``out += left @ right``; `left` (rows, inner) begins at place `at`."""
     for i in range(rows):
         for q in range(inner):
             x = left[at + i * inner + q]
