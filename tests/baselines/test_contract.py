@@ -174,9 +174,11 @@ def test_bad_settings_are_refused(cls):
 
 @pytest.mark.parametrize("name", ["initial_precision", "c0", "d0", "alpha0", "beta0"])
 @pytest.mark.parametrize("variational", [baselines.BayesianCP, baselines.BayesianRingVI])
-def test_priors_must_be_proper(variational, name):
+def test_priors_and_thresholds_must_make_sense(variational, name):
     with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
         variational(**{name: 0}).fit([[0, 1], [1, 0]], [0.0, 2.0])
+    with pytest.raises(ValueError, match="threshold must be at least 0 and below 1, got 2"):
+        variational(threshold=2).fit([[0, 1], [1, 0]], [0.0, 2.0])
 
 
 def test_rescaling_keeps_order_and_one_half():

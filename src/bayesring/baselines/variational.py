@@ -172,6 +172,11 @@ class VariationalBaseline(Baseline):
         for name in ("initial_precision", "c0", "d0", "alpha0", "beta0"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}.")
+        for name in ("tol", "threshold"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be at least 0 and below 1, got {getattr(self, name)!r}."
+                )
         return check_count(self.max_iter, "max_iter", 1)
 
     def _priors(self) -> GammaPriors:
