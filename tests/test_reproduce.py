@@ -68,7 +68,10 @@ def small(monkeypatch):
         rank_study, "quick_runs", lambda: rank_study.all_runs([0], [("adaption", 2)], [10], [0.9])
     )
     monkeypatch.setattr(rank_study, "QUICK_LENGTH", 10)
-    monkeypatch.setattr(reproduce, "count_threads", lambda asked: 1)
+    one_at_a_time = {
+        name: study._replace(jobs=lambda _: 1) for name, study in reproduce.STUDIES.items()
+    }
+    monkeypatch.setattr(reproduce, "STUDIES", one_at_a_time)
 
 
 def keep(out, name, method, folds=range(5), **scores):

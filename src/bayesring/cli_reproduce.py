@@ -30,7 +30,7 @@ def reproduce(
         typer.Option(metavar="DATASET/METHOD", help="Only these cells; * stands for any."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Cells at a time; rank: as many as cores, else 1.")
+        int | None, typer.Option(help="Cells at a time, all cores if left out; scale has one.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,

@@ -29,8 +29,16 @@ N_CHECKED = 40_000
 """Test cells at which intervals are checked, if there are more."""
 QUICK_TRAIN = 3000
 """Training observations of a smoke test."""
-COSTS = {"USHCN": 60, "Indian Pines": 90, "Alog": 60, "Kinship": 60, "Enron": 15, "DBLP": 240}
-"""Seconds that a fit takes, roughly."""
+COSTS = {
+    "BayesCP": (25, 40, 40, 15, 8, 700),
+    "TTWOPT": (20, 60, 30, 15, 4, 300),
+    "BTR-VI": (15, 20, 15, 10, 3, 430),
+    OURS: (90, 120, 100, 60, 20, 540),
+    "online-EM": (60, 60, 60, 60, 20, 300),
+    "Gibbs-paper": (150, 150, 150, 80, 15, 600),
+    SMURFF: (70, 180, 25, 35, 5, 220),
+}
+"""Seconds that a fit takes on one core, roughly, for each data set of `TASKS`."""
 
 
 def make_cells(
@@ -48,13 +56,18 @@ def make_cells(
             str(fold),
             work,
             (name, method, fold, quick),
-            2.0 if quick else COSTS.get(name, 60.0),
+            1.0 if quick else _cost(name, method),
         )
         for name in (TASKS if names is None else names)
         for fold in folds
         for method in methods
         if TASKS[name].table in METHODS[method].tables
     ]
+
+
+def _cost(name: str, method: str) -> float:
+    costs = COSTS.get(method)
+    return 1.0 if costs is None else float(costs[list(TASKS).index(name)])
 
 
 def work(name: str, method: str, fold: int, quick: bool, threads: int) -> Result:

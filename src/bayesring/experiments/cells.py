@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import signal
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -163,7 +164,9 @@ def _results(
                 yield cell, error
         return
     begin(f"{min(jobs, len(cells))} cells at a time")
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        jobs, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_DFL)
+    ) as pool:
         try:
             futures = {pool.submit(work_out, cell, out, threads): cell for cell in cells}
             for future in as_completed(futures):

@@ -31,7 +31,7 @@ def _table(name: str) -> Study:
             else (accuracy.make_cells(names))
         )
 
-    return Study(cells, lambda out, _: comparison.write(out, name), lambda asked: asked or 1)
+    return Study(cells, lambda out, _: comparison.write(out, name), count_threads)
 
 
 STUDIES = {
@@ -40,7 +40,7 @@ STUDIES = {
     "continuous": _table("continuous"),
     "binary": _table("binary"),
 }
-"""Runs of the rank study use one thread each, times are taken one after the other."""
+"""As many cells at a time as there are cores, with one thread each; times one after the other."""
 
 
 def reproduce(
