@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from bayesring import ring
@@ -25,9 +26,12 @@ class Simulation(NamedTuple):
     """Observations, and the truth behind them."""
 
     observations: Observations
-    entries: Entries
-    """Noise-free values at coordinates (n, D); of binary data the log odds."""
+    signal: Entries
     rank: tuple[int, ...]
+
+    def entries(self, coords: ArrayLike) -> FloatArray:
+        """Noise-free values at coordinates (n, D); of binary data the log odds."""
+        return self.signal(np.asarray(coords))
 
     def hidden(self) -> Observations:
         """Noise-free values of all cells that are not observed; of binary data, P(y = 1)."""

@@ -73,7 +73,8 @@ def online_em(job: Job) -> Predictor:
     """Our online EM with every default."""
     if "epochs" not in signature(TensorRing).parameters:
         raise Unavailable("Online EM is not available in this version of bayesring.")
-    return _ring(job, {"inference": "online-em"} | ({"rank": 2, "epochs": 2} if job.quick else {}))
+    short = {"rank": 2, "epochs": 2} if job.quick else {}
+    return _ring(job, {"inference": "online-em"} | short)._replace(interval=None)
 
 
 def _ring(job: Job, settings: dict[str, Any]) -> Predictor:
