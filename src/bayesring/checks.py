@@ -171,6 +171,17 @@ def unknown_name(argument: str, value: Any, known: Iterable[str], otherwise: str
     return ValueError(f"{argument} must be {listed} or {otherwise}, got {value!r}.{hint}")
 
 
+def import_pyarrow() -> Any:
+    """Pyarrow, or a sentence on how to get it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(
+            "CSV, Parquet and Arrow files need pyarrow: pip install 'bayesring[files]'."
+        ) from None
+    return pyarrow
+
+
 def _as_array(data: Any, name: str) -> Any:
     if hasattr(data, "toarray"):
         raise TypeError(

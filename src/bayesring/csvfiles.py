@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesring.checks import import_pyarrow
 from bayesring.labels import KINDS
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-")
@@ -77,17 +78,6 @@ def write_csv(target: str | os.PathLike[str], table: Any, compressed: bool = Fal
         file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
         with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
             _write_rows(text, table)
-
-
-def import_pyarrow() -> Any:
-    """Pyarrow, or a sentence on how to get it."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError(
-            "CSV, Parquet and Arrow files need pyarrow: pip install 'bayesring[files]'."
-        ) from None
-    return pyarrow
 
 
 def _content(source: str) -> bytes:

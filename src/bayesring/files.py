@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesring.checks import import_pyarrow
 from bayesring.completion import Completion
-from bayesring.csvfiles import import_pyarrow, read_csv, write_csv
+from bayesring.csvfiles import read_csv, write_csv
 from bayesring.posterior import Prediction
 from bayesring.storage import replacing
 

@@ -66,6 +66,12 @@ class RankPolicy(Protocol):
     def adapt(self, state: RingState, look: Look) -> RingState:
         """State with factors dropped or added after a scan."""
 
+    def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
+        """Sizes for online EM to choose from, from small to large.
+
+        `information` is the number of observations times the likelihood's own.
+        """
+
 
 @dataclass(frozen=True)
 class FixedRank:
@@ -89,6 +95,10 @@ class FixedRank:
     def adapt(self, state: RingState, look: Look) -> RingState:
         """Leave the state alone."""
         return state
+
+    def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
+        """Size as given."""
+        return [self.start(len(shape))]
 
 
 @dataclass(frozen=True)
@@ -120,6 +130,10 @@ class Truncation:
         if look.scan % self.every:
             return state
         return drop_small(look.rng(), state, look, self.threshold)
+
+    def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
+        """None: truncation is something that happens to a chain."""
+        raise for_chains_only(self)
 
 
 @dataclass(frozen=True)
@@ -170,6 +184,10 @@ class Adaption:
                 state = add_factor(rng, state, bond, look.problem.prior)
         return state
 
+    def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
+        """None: adaption is something that happens to a chain."""
+        raise for_chains_only(self)
+
 
 @dataclass(frozen=True)
 class StrandGrowth:
@@ -200,11 +218,17 @@ class StrandGrowth:
 
     judges = True
 
-    def limit(self, problem: Problem) -> int:
+    def limit(self, shape: tuple[int, ...], information: float) -> int:
         """Number of strands that the ring may grow to."""
-        information = problem.n_observations * problem.likelihood.information
-        allowed = self.density * information / sum(problem.shape)
+        allowed = self.density * information / sum(shape)
         return max(1, int(min(max(allowed, self.fewest), self.most)) // self.width**2)
+
+    def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
+        """Strands doubled up to the limit."""
+        limit = max(self.initial, self.limit(shape, information))
+        doubled = [self.initial << n for n in range(limit.bit_length())]
+        strands = sorted({min(each, limit) for each in doubled})
+        return [RingSize(each, (self.width,) * len(shape)) for each in strands]
 
     def start(self, order: int) -> RingSize:
         """Few strands."""
@@ -225,7 +249,17 @@ class StrandGrowth:
 
     def _grown(self, number: int, problem: Problem) -> int:
         """Strands after so many looks if growth never stopped."""
-        return min(self.initial << number, max(self.initial, self.limit(problem)))
+        information = problem.n_observations * problem.likelihood.information
+        limit = self.limit(problem.shape, information)
+        return min(self.initial << number, max(self.initial, limit))
+
+
+def for_chains_only(policy: object) -> ValueError:
+    """Say that a policy is not for online EM."""
+    return ValueError(
+        f"{type(policy).__name__} changes the rank of a chain in warm-up, and inference='online-em' "
+        "has no chain; give rank='auto', a number, or FixedRank."
+    )
 
 
 START_SHARE = 0.3

@@ -24,6 +24,8 @@ class Purpose(IntEnum):
     GAINS = 5
     NUISANCE = 6
     RANK = 7
+    SHUFFLE = 8
+    SPREAD = 9
 
 
 PURPOSES = 16

@@ -54,6 +54,11 @@ class Likelihood(Protocol):
     ) -> WorkingResponse:
         """Weight and shift of the Gaussian surrogate; `fitted` and `rng` only if `augments`."""
 
+    def expect(
+        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+    ) -> WorkingResponse:
+        """Expectation of what `augment` draws; s - w f is the slope of log p(y | f)."""
+
     def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
         """Sums over observations that the parameters and the log likelihood need.
 
@@ -62,6 +67,9 @@ class Likelihood(Protocol):
 
     def update_nuisance(self, rng: Generator, statistics: FloatArray) -> FloatArray:
         """Draw the parameters from their conditional given the summed statistics."""
+
+    def expect_nuisance(self, statistics: FloatArray) -> FloatArray:
+        """Parameters of largest log p(y | f, nuisance) + log p(nuisance), given the statistics."""
 
     def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
         """Log p(y | f, nuisance) of all observations, from the summed statistics."""

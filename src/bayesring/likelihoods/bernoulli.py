@@ -58,12 +58,24 @@ class Bernoulli:
         """W = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
         return WorkingResponse(polyagamma.draw(rng, fitted), values - 0.5)
 
+    def expect(
+        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+    ) -> WorkingResponse:
+        """W = E[omega] = tanh(f / 2) / (2 f), 1/4 at zero, and s = y - 1/2 (18)."""
+        small = np.abs(fitted) < 1e-4
+        safe = np.where(small, 1.0, fitted)
+        return WorkingResponse(np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe)), values - 0.5)
+
     def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
         """Count, log likelihood and number of right guesses."""
         right = np.count_nonzero((fitted > 0) == (values > 0.5))
         return np.array([values.size, self.log_prob(fitted, values, np.empty(0)).sum(), right])
 
     def update_nuisance(self, rng: Generator, statistics: FloatArray) -> FloatArray:
+        """Return an empty vector: there are no parameters."""
+        return np.empty(0)
+
+    def expect_nuisance(self, statistics: FloatArray) -> FloatArray:
         """Return an empty vector: there are no parameters."""
         return np.empty(0)
 

@@ -102,6 +102,12 @@ class Gaussian:
         weight = np.full(values.shape, nuisance[0])
         return WorkingResponse(weight, weight * values)
 
+    def expect(
+        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+    ) -> WorkingResponse:
+        """The same: nothing is drawn."""
+        return self.augment(None, fitted, values, nuisance)
+
     def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
         """Number of observations and sum of squared residuals."""
         residuals = values - fitted
@@ -115,6 +121,11 @@ class Gaussian:
         """Draw tau from its conditional."""
         shape, rate = self.conditional(statistics)
         return np.array([draw_truncated_gamma(rng, shape, rate, self._upper)])
+
+    def expect_nuisance(self, statistics: FloatArray) -> FloatArray:
+        """Mode of tau's conditional."""
+        shape, rate = self.conditional(statistics)
+        return np.array([min(max(shape - 1, 1e-6) / rate, self._upper)])
 
     def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
         """Log likelihood from the sum of squares."""

@@ -42,6 +42,18 @@ class CorePrior(Protocol):
     def update_hyper(self, rng: Generator, core: FloatArray) -> Any:
         """Draw the hyperparameters from their conditional given the core."""
 
+    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> Any:
+        """Law of the hyperparameters given the core, or its mean and `spread`.
+
+        `spread` (I_d, K) is the variance of every entry round the `core`, none if left out.
+        """
+
+    def expect_hyper(self, law: Any) -> Any:
+        """Hyperparameters expected under a law that `conditional` gave: E[Omega], E[mu]."""
+
+    def expected_log_prob(self, core: FloatArray, spread: FloatArray, law: Any) -> float:
+        """E log p(core, hyper) - E log law(hyper), with hyper of `law` and the core uncertain."""
+
     def slice_prior(self, shape: CoreShape, hyper: Any) -> SlicePrior:
         """Precision and linear term of each slice's Gaussian prior given the hyperparameters."""
 
@@ -68,8 +80,14 @@ class BondPrior(Protocol):
     def update_gains(self, rng: Generator, weights: FloatArray, gains: FloatArray) -> FloatArray:
         """Draw the gains from their conditional given the weights."""
 
+    def expect_gains(self, weights: FloatArray, gains: FloatArray) -> FloatArray:
+        """Expectation of each gain given the weights and the expectations of the others."""
+
     def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
         """Log p(weights, gains), constants included."""
+
+    def expected_log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
+        """E log p(weights, gains) - E log q(gains), with q as `expect_gains` has it."""
 
 
 @dataclass(frozen=True)

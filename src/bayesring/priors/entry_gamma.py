@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
 from bayesring.priors.base import CoreShape
 from bayesring.types import FloatArray, SlicePrior
@@ -50,14 +50,32 @@ class EntryGamma:
         """Draw independent normals of the given precisions."""
         return rng.standard_normal(shape) / np.sqrt(hyper.psi)
 
-    def conditional(self, core: FloatArray) -> tuple[float, FloatArray]:
+    def conditional(
+        self, core: FloatArray, spread: FloatArray | None = None
+    ) -> tuple[float, FloatArray]:
         """Shape and rates of psi given the core: c0 + 1/2 and d0 + g^2 / 2, equation (11)."""
-        return self.c0 + 0.5, self.d0 + 0.5 * core**2
+        squares = core**2 if spread is None else core**2 + spread.reshape(core.shape)
+        return self.c0 + 0.5, self.d0 + 0.5 * squares
 
     def update_hyper(self, rng: Generator, core: FloatArray) -> EntryPrecisions:
         """Draw every psi from its conditional."""
         shape, rate = self.conditional(core)
         return EntryPrecisions(rng.gamma(shape, size=core.shape) / rate)
+
+    def expect_hyper(self, law: tuple[float, FloatArray]) -> EntryPrecisions:
+        """E[psi]."""
+        shape, rate = law
+        return EntryPrecisions(shape / rate)
+
+    def expected_log_prob(
+        self, core: FloatArray, spread: FloatArray, law: tuple[float, FloatArray]
+    ) -> float:
+        """E log p(core | psi) - KL of the law of psi from its prior."""
+        shape, rate = law
+        log_psi = digamma(shape) - np.log(rate)
+        squares = core**2 + spread.reshape(core.shape)
+        log_core = 0.5 * np.sum(log_psi - np.log(2 * np.pi) - shape / rate * squares)
+        return float(log_core - np.sum(gamma_divergence(shape, rate, self.c0, self.d0)))
 
     def slice_prior(self, shape: CoreShape, hyper: EntryPrecisions) -> SlicePrior:
         """diag(psi) for each slice, mean zero."""
@@ -71,3 +89,14 @@ class EntryGamma:
         log_core = 0.5 * np.sum(np.log(psi / (2 * np.pi)) - psi * core**2)
         log_psi = np.sum(c0 * np.log(d0) - gammaln(c0) + (c0 - 1) * np.log(psi) - d0 * psi)
         return float(log_core + log_psi)
+
+
+def gamma_divergence(shape: float, rate: FloatArray, shape0: float, rate0: float) -> FloatArray:
+    """KL divergence of Ga(shape, rate) from Ga(shape0, rate0)."""
+    return np.asarray(
+        (shape - shape0) * digamma(shape)
+        - gammaln(shape)
+        + gammaln(shape0)
+        + shape0 * (np.log(rate) - np.log(rate0))
+        + shape * (rate0 - rate) / rate
+    )

@@ -47,6 +47,18 @@ class Fixed:
         """Return the empty tuple."""
         return FixedHyper()
 
+    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> FixedHyper:
+        """Nothing to learn."""
+        return FixedHyper()
+
+    def expect_hyper(self, law: FixedHyper) -> FixedHyper:
+        """Return the empty tuple."""
+        return law
+
+    def expected_log_prob(self, core: FloatArray, spread: FloatArray, law: FixedHyper) -> float:
+        """E log p(core)."""
+        return self.log_prob(core, law) - 0.5 * self.precision * float(np.sum(spread))
+
     def slice_prior(self, shape: CoreShape, hyper: FixedHyper) -> SlicePrior:
         """Give every entry of every slice the precision psi and mean zero."""
         size = prod(shape[1:])

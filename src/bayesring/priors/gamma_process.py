@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
 from bayesring.types import FloatArray
 
@@ -64,9 +64,34 @@ class GammaProcess:
                 own_gains[index] = max(rng.gamma(shape) / rate, 1e-100)
         return updated
 
+    def expect_gains(self, weights: FloatArray, gains: FloatArray) -> FloatArray:
+        """E[delta_r], each in turn from the expectations of the others."""
+        updated = gains.copy()
+        for own_weights, own_gains in zip(weights, updated, strict=True):
+            for index in range(own_gains.size):
+                shape, rate = self.gain_conditional(index, own_weights, own_gains)
+                own_gains[index] = shape / rate
+        return updated
+
     def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
         """Log p(lambda, delta), constants included."""
         phi = self.precisions(gains)
         log_weights = 0.5 * np.sum(np.log(phi / (2 * np.pi)) - phi * weights**2)
         log_gains = np.sum((self.a0 - 1) * np.log(gains) - gains - gammaln(self.a0))
         return float(log_weights + log_gains)
+
+    def expected_log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
+        """E log p(lambda, delta) + entropy of q, delta_r ~ Ga(a0 + (R - r + 1) / 2, .) under q.
+
+        The shapes of q never change, so its expectations `gains` tell all of it.
+        """
+        shape = self.a0 + 0.5 * np.arange(gains.shape[-1], 0, -1)
+        rate = shape / gains
+        log_gains = digamma(shape) - np.log(rate)
+        log_phi = np.cumsum(log_gains, axis=-1)
+        log_weights = 0.5 * np.sum(
+            log_phi - np.log(2 * np.pi) - self.precisions(gains) * weights**2
+        )
+        log_prior = np.sum((self.a0 - 1) * log_gains - gains - gammaln(self.a0))
+        entropy = np.sum(shape - np.log(rate) + gammaln(shape) + (1 - shape) * digamma(shape))
+        return float(log_weights + log_prior + entropy)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
 from bayesring.priors.base import CoreShape
+from bayesring.priors.entry_gamma import gamma_divergence
 from bayesring.types import FloatArray, SlicePrior
 
 
@@ -72,12 +73,14 @@ class NormalGamma:
         noise = rng.standard_normal((shape[0], hyper.mean.size))
         return (hyper.mean + noise / np.sqrt(hyper.precision)).reshape(shape)
 
-    def conditional(self, core: FloatArray) -> NormalGammaLaw:
+    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalGammaLaw:
         """Conditional of (mu, psi) given the slices, equation (13)."""
         slices = core.reshape(len(core), -1)
         n_slices = len(slices)
         average = slices.mean(axis=0)
         scatter = np.sum((slices - average) ** 2, axis=0)
+        if spread is not None:
+            scatter += spread.sum(axis=0)
         k_n = self.k0 + n_slices
         return NormalGammaLaw(
             m=n_slices * average / k_n,
@@ -92,6 +95,22 @@ class NormalGamma:
         precision = rng.gamma(law.c, size=law.m.size) / law.d
         noise = rng.standard_normal(law.m.size)
         return MeanAndPrecisions(law.m + noise / np.sqrt(law.k * precision), precision)
+
+    def expect_hyper(self, law: NormalGammaLaw) -> MeanAndPrecisions:
+        """E[mu] and E[psi]."""
+        return MeanAndPrecisions(law.m, law.c / law.d)
+
+    def expected_log_prob(self, core: FloatArray, spread: FloatArray, law: NormalGammaLaw) -> float:
+        """E log p(core | mu, psi) - KL of the law of (mu, psi) from its prior."""
+        slices = core.reshape(len(core), -1)
+        psi = law.c / law.d
+        log_psi = digamma(law.c) - np.log(law.d)
+        squares = psi * ((slices - law.m) ** 2 + spread) + 1 / law.k
+        log_core = 0.5 * np.sum(log_psi - np.log(2 * np.pi) - squares)
+        ratio = self.k0 / law.k
+        of_mean = 0.5 * np.sum(self.k0 * psi * law.m**2 + ratio - 1 - np.log(ratio))
+        of_psi = np.sum(gamma_divergence(law.c, law.d, self.c0, self.d0))
+        return float(log_core - of_mean - of_psi)
 
     def slice_prior(self, shape: CoreShape, hyper: MeanAndPrecisions) -> SlicePrior:
         """diag(psi) and psi mu, shared by all slices."""

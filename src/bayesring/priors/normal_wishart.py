@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 from scipy.linalg import solve_triangular
-from scipy.special import multigammaln
+from scipy.special import digamma, multigammaln
 
 from bayesring.priors.base import CoreShape
 from bayesring.types import FloatArray, SlicePrior
@@ -76,7 +76,7 @@ class NormalWishart:
         slices = hyper.mean + solve_triangular(lower, noise.T, lower=True, trans="T").T
         return np.asarray(slices.reshape(shape))
 
-    def conditional(self, core: FloatArray) -> NormalWishartLaw:
+    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalWishartLaw:
         """Conditional of (mu, Omega) given the slices, equation (12)."""
         slices = core.reshape(len(core), -1)
         n_slices, size = slices.shape
@@ -85,16 +85,32 @@ class NormalWishart:
         centred = slices - average
         k_n = prior.k + n_slices
         shift = prior.k * n_slices / k_n * np.outer(average, average)
-        return NormalWishartLaw(
-            m=n_slices * average / k_n,
-            k=k_n,
-            nu=prior.nu + n_slices,
-            scale_inverse=prior.scale_inverse + centred.T @ centred + shift,
-        )
+        scale_inverse = prior.scale_inverse + centred.T @ centred + shift
+        if spread is not None:
+            scale_inverse[np.diag_indices(size)] += spread.sum(axis=0)
+        return NormalWishartLaw(n_slices * average / k_n, k_n, prior.nu + n_slices, scale_inverse)
 
     def update_hyper(self, rng: Generator, core: FloatArray) -> MeanAndPrecision:
         """Draw (mu, Omega) from their joint conditional given the slices."""
         return draw_normal_wishart(rng, self.conditional(core))
+
+    def expect_hyper(self, law: NormalWishartLaw) -> MeanAndPrecision:
+        """E[mu] = m and E[Omega] = nu W."""
+        return MeanAndPrecision(law.m, law.nu * np.linalg.inv(law.scale_inverse))
+
+    def expected_log_prob(
+        self, core: FloatArray, spread: FloatArray, law: NormalWishartLaw
+    ) -> float:
+        """E log p(core | mu, Omega) - KL of the law of (mu, Omega) from its prior."""
+        slices = core.reshape(len(core), -1)
+        n_slices, size = slices.shape
+        precision = self.expect_hyper(law).precision
+        log_det = _log_moment(law) - np.linalg.slogdet(law.scale_inverse)[1]
+        gaps = slices - law.m
+        squares = np.sum((gaps @ precision) * gaps) + np.sum(spread @ np.diag(precision))
+        squares += n_slices * size / law.k
+        log_core = 0.5 * (n_slices * (log_det - size * np.log(2 * np.pi)) - squares)
+        return float(log_core - normal_wishart_divergence(law, self._prior(size)))
 
     def slice_prior(self, shape: CoreShape, hyper: MeanAndPrecision) -> SlicePrior:
         """Omega and Omega mu, shared by all slices."""
@@ -149,3 +165,27 @@ def log_normal_wishart(hyper: MeanAndPrecision, law: NormalWishartLaw) -> float:
         - multigammaln(0.5 * law.nu, size)
     )
     return float(log_mean + log_precision)
+
+
+def _log_moment(law: NormalWishartLaw) -> float:
+    """E log |Omega| - log |W|."""
+    size = law.m.size
+    halves = 0.5 * (law.nu - np.arange(size))
+    return float(np.sum(digamma(halves)) + size * np.log(2))
+
+
+def normal_wishart_divergence(law: NormalWishartLaw, prior: NormalWishartLaw) -> float:
+    """KL divergence of one normal-Wishart distribution from another."""
+    size = law.m.size
+    precision = law.nu * np.linalg.inv(law.scale_inverse)
+    gap, ratio = law.m - prior.m, prior.k / law.k
+    of_mean = 0.5 * (prior.k * gap @ precision @ gap + size * (ratio - 1 - np.log(ratio)))
+    log_det, log_det0 = (-np.linalg.slogdet(each.scale_inverse)[1] for each in (law, prior))
+    of_precision = (
+        0.5 * prior.nu * (log_det0 - log_det)
+        + 0.5 * (np.sum(prior.scale_inverse * precision) - law.nu * size)
+        + multigammaln(0.5 * prior.nu, size)
+        - multigammaln(0.5 * law.nu, size)
+        + 0.5 * (law.nu - prior.nu) * (_log_moment(law) - size * np.log(2))
+    )
+    return float(of_mean + of_precision)

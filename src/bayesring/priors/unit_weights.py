@@ -37,6 +37,14 @@ class UnitWeights:
         """Leave them at one."""
         return gains
 
+    def expect_gains(self, weights: FloatArray, gains: FloatArray) -> FloatArray:
+        """Leave them at one."""
+        return gains
+
     def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
+        """Zero: nothing is random."""
+        return 0.0
+
+    def expected_log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
         """Zero: nothing is random."""
         return 0.0

@@ -1,0 +1,270 @@
+"""One ring that learns from mini-batches: the two steps of online EM.
+
+**M-step**, for every batch: Adam on the gradient of the free energy over cores and weights.
+**E-step**, every few batches: the spread of the slices round their estimates, the hyperparameters
+of the cores' prior, the gains of the weights' prior and the likelihood's parameters, each in
+closed form given the rest. Equations (18) to (22) of docs/model.md.
+
+A `Learner` changes in place: a batch touches few of its slices, and no other is to cost anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from bayesring import ring
+from bayesring.infer.rows import Rows, one_pass
+from bayesring.infer.streams import Purpose, Streams
+from bayesring.kernels import entries as entries_kernel
+from bayesring.kernels import gradient as kernel
+from bayesring.likelihoods.base import Likelihood
+from bayesring.priors.base import RingPrior
+from bayesring.types import FloatArray, IntArray, RingSize, SlicePrior
+
+E_STEP = 8
+"""Batches between two E-steps, at least."""
+START_SIZE, START_PRECISION = 0.7, 1.0
+"""Deviation of the first entries in units that give f variance one, and the prior precision of
+every entry until the first E-step: the ring must find the data before its prior is learned."""
+TOGETHER = 256
+"""Slices whose precisions are factored at once."""
+
+
+class Moments(NamedTuple):
+    """What Adam remembers: mean and square of the gradients, and the steps taken."""
+
+    first: FloatArray
+    second: FloatArray
+    steps: IntArray
+    """Per slice, or a single one for weights."""
+
+    @classmethod
+    def empty(cls, size: int, n_steps: int) -> Moments:
+        """Nothing remembered."""
+        return cls(np.zeros(size), np.zeros(size), np.zeros(n_steps, dtype=np.int64))
+
+
+class Learner:
+    """A ring, what is expected of its prior and likelihood, and Adam's moments.
+
+    Parameters
+    ----------
+    counts : D arrays (I_d,), observations of each slice in one pass over the data
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        size: RingSize,
+        counts: Sequence[IntArray],
+        likelihood: Likelihood,
+        prior: RingPrior,
+    ) -> None:
+        self.likelihood, self.prior, self.size = likelihood, prior, size
+        self.weights = [np.ones((size.strands, bond)) for bond in size.bonds]
+        self.gains = [np.ones_like(each) for each in self.weights]
+        self.nuisance = likelihood.initial_nuisance()
+        self.statistics: FloatArray | None = None
+        """The likelihood's, as if for all observations; those of the last ones count most."""
+        self.laws: list[Any] = []
+        """What the E-step found for the hyperparameters of each core; empty before the first."""
+        self.slice_priors: list[SlicePrior] = []
+        self.set_counts(counts)
+        cores = []
+        for mode, n_slices in enumerate(self.shape):
+            rng = streams.rng(0, Purpose.START, mode)
+            core = rng.standard_normal(size.core_shape(mode, n_slices))
+            cores.append(START_SIZE * size.spread(mode) * core)
+            precision = np.full((1, core[0].size), START_PRECISION)
+            zero = np.zeros_like(precision)
+            self.slice_priors.append(SlicePrior(np.zeros((zero.size, zero.size)), precision, zero))
+        self.set_cores(cores)
+
+    def set_counts(self, counts: Sequence[IntArray]) -> None:
+        """Say how many observations every slice of every mode has."""
+        self.counts = list(counts)
+        self.shape = tuple(len(each) for each in counts)
+        self.n_observations = int(self.counts[0].sum())
+        self._totals = np.maximum(np.concatenate(self.counts), 1).astype(float)
+
+    def set_cores(self, cores: Sequence[FloatArray]) -> None:
+        """Take other cores and forget what Adam remembers and the curvature at the old ones."""
+        laid = ring.flatten(cores)
+        self.flat, self._starts = laid.flat, laid.starts
+        self._bonds, self._strands = laid.bonds, laid.strands
+        self.cores = self._as_cores(self.flat)
+        self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
+        n_entries, n_slices = self.flat.size, sum(self.shape)
+        self.gradient, self.curvature = np.zeros(n_entries), np.zeros(n_entries)
+        self.moments = Moments.empty(n_entries, n_slices)
+        first = np.cumsum([0, *self.shape[:-1]]).astype(np.int64)
+        self._rows = (first, np.zeros(n_slices, dtype=np.int64))
+        self.weight_gradient = [np.zeros(each.size) for each in self.weights]
+        self.weight_moments = [Moments.empty(each.size, 1) for each in self.weights]
+        self._batches = self._unweighed = 0
+
+    def _as_cores(self, flat: FloatArray) -> list[FloatArray]:
+        shapes = [self.size.core_shape(mode, n) for mode, n in enumerate(self.shape)]
+        ends = np.cumsum([np.prod(each) for each in shapes])
+        return [part.reshape(own) for part, own in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+
+    @property
+    def state(self) -> list[FloatArray]:
+        """Copies of the cores, laid end to end, and of the weights."""
+        return [self.flat.copy(), *(each.copy() for each in self.weights)]
+
+    def restore(self, state: Sequence[FloatArray]) -> None:
+        """Go back to cores and weights of before; Adam goes on with what it remembers."""
+        self.flat[:] = state[0]
+        self.weights = [each.copy() for each in state[1:]]
+        self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
+
+    @property
+    def ring(self) -> ring.FlatRing:
+        """The weighted cores as the kernels read them."""
+        return ring.FlatRing(self.weighted, self._starts, self._bonds, self._strands)
+
+    def fitted(self, columns: IntArray) -> FloatArray:
+        """F at the cells whose indices are the first D of `columns` (D or more, n)."""
+        others = columns[1 : len(self.shape)]
+        return np.asarray(entries_kernel.entries(*self.ring, 0, columns[0], others, 0))
+
+    def learn(self, columns: IntArray, values: FloatArray, rate: float, expects: bool) -> None:
+        """M-step on one batch, `columns` (2 D - 1, n) and `values` (n,), and the E-step if due.
+
+        Columns are as `kernels.gradient` wants them; unless `expects`, E-steps are left out.
+        """
+        touched = self.add_gradient(columns, values)
+        for mode, own in enumerate(touched):
+            self.weight_gradient[mode] += kernel.step(
+                self.flat,
+                self.ring,
+                mode,
+                self._rows,
+                self._totals,
+                (self.gradient, self.curvature),
+                self.moments,
+                self.weights[mode].ravel(),
+                (*self.slice_priors[mode], bool(self.laws) and not self.prior.cores.diagonal),
+                own,
+                rate,
+            )
+        self._batches += 1
+        self._unweighed += len(values)
+        if self._batches % max(E_STEP, sum(self.shape) // len(values)) == 0:
+            if self.prior.weights.learned:
+                self._move_weights(rate)
+            if expects:
+                self.expect()
+
+    def add_gradient(self, columns: IntArray, values: FloatArray) -> list[IntArray]:
+        """Add a batch to gradient and curvature; returns the slices of each mode that it touches."""
+        fitted = self.fitted(columns)
+        self._remember(self.likelihood.statistics(fitted, values), len(values))
+        weight, shift = self.likelihood.expect(fitted, values, self.nuisance)
+        response = np.stack([shift - weight * fitted, weight])
+        sums = (self.gradient, self.curvature)
+        touched = []
+        for mode, n_slices in enumerate(self.shape):
+            own = np.empty(min(len(values), n_slices), dtype=np.int64)
+            count = kernel.add_gradient(self.ring, mode, columns, response, self._rows, sums, own)
+            touched.append(own[:count])
+        return touched
+
+    def _remember(self, statistics: FloatArray, n: int) -> None:
+        """Bring the statistics up to date, as if for all observations."""
+        whole = statistics * (self.n_observations / n)
+        if self.statistics is None:
+            self.statistics = whole
+        share = min(n / self.n_observations, 1.0)
+        self.statistics = (1 - share) * self.statistics + share * whole
+
+    def _move_weights(self, rate: float) -> None:
+        """Adam's step on the weights of every bond, by the gradients since the last."""
+        share = self._unweighed / self.n_observations
+        for mode, weights in enumerate(self.weights):
+            precisions = self.prior.weights.precisions(self.gains[mode])
+            up = self.weight_gradient[mode] - share * (precisions * weights).ravel()
+            first, second, steps = self.weight_moments[mode]
+            steps += 1
+            first += (1 - kernel.FIRST) * (up - first)
+            second += (1 - kernel.SECOND) * (up**2 - second)
+            root = np.sqrt(second / (1 - kernel.SECOND**steps)) + kernel.TINY
+            weights += rate * (first / (1 - kernel.FIRST**steps) / root).reshape(weights.shape)
+            self.weight_gradient[mode][:] = 0.0
+        self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
+        self._unweighed = 0
+
+    def expect(self) -> None:
+        """E-step, equations (20) to (22); slices without observations go to their prior mean."""
+        laws, priors = [], []
+        for mode, core in enumerate(self.cores):
+            laws.append(self.prior.cores.conditional(core, self.spread(mode)))
+            hyper = self.prior.cores.expect_hyper(laws[-1])
+            priors.append(self.prior.cores.slice_prior(core.shape, hyper))
+        self.laws, self.slice_priors = laws, priors
+        self.gains = [
+            self.prior.weights.expect_gains(*each)
+            for each in zip(self.weights, self.gains, strict=True)
+        ]
+        if self.statistics is not None:
+            self.nuisance = self.likelihood.expect_nuisance(self.statistics)
+        for mode, counts in enumerate(self.counts):
+            empty = np.flatnonzero(counts == 0)
+            if empty.size:
+                self.cores[mode][empty] = self.prior_means(mode, empty)
+                own = self._as_cores(self.weighted)[mode]
+                own[empty] = self.cores[mode][empty] * self.weights[mode][:, None]
+
+    def curvatures(self, mode: int) -> FloatArray:
+        """Data's share of the precision of each entry of a core, (I_d, K)."""
+        n, strands, rows, columns = self.cores[mode].shape
+        start = self._starts[mode]
+        turned = self.curvature[start : start + self.cores[mode].size]
+        squares = np.swapaxes(turned.reshape(n, strands, columns, rows), 2, 3)
+        return np.asarray((squares * self.weights[mode][:, None] ** 2).reshape(n, -1))
+
+    def spread(self, mode: int) -> FloatArray:
+        """Variance of each entry of a core round its estimate, (I_d, K): equation (20)."""
+        prior = self.slice_priors[mode]
+        return np.asarray(1.0 / (self.curvatures(mode) + prior.diagonal + np.diag(prior.precision)))
+
+    def prior_means(self, mode: int, slices: IntArray) -> FloatArray:
+        """Prior mean of some slices of a core, shaped like them."""
+        precision, diagonal, linear = self.slice_priors[mode]
+        own = slices if len(linear) > 1 else np.zeros(1, dtype=np.int64)
+        matrices = precision + np.eye(linear.shape[1]) * diagonal[own, None]
+        means = np.linalg.solve(matrices, linear[own][..., None])[..., 0]
+        return np.broadcast_to(means, (len(slices), linear.shape[1])).reshape(
+            -1, *self.cores[mode].shape[1:]
+        )
+
+    def measure(self, rows: Rows, streams: Streams, batch_size: int) -> None:
+        """Curvature at the ring as it stands, by one pass over the rows."""
+        self.curvature[:] = 0.0
+        for columns, values in one_pass(rows, streams, batch_size):
+            self.add_gradient(columns, values)
+        self.gradient[:] = 0.0
+        self._rows[1][:] = 0
+
+    def deviations(self, mode: int, rng: Generator) -> FloatArray:
+        """Draw how far the slices of a core are from their estimates: equation (23).
+
+        Slice i is normal with precision Omega_i plus the curvature of its data.
+        """
+        core, prior = self.cores[mode], self.slice_priors[mode]
+        noise = rng.standard_normal((len(core), core[0].size))
+        precisions = self.curvatures(mode) + prior.diagonal
+        if not prior.precision.any():
+            return (noise / np.sqrt(precisions)).reshape(core.shape)
+        gaps = np.empty_like(noise)
+        for begin in range(0, len(core), TOGETHER):
+            some = slice(begin, begin + TOGETHER)
+            matrices = prior.precision + np.eye(core[0].size) * precisions[some, None]
+            factors = np.linalg.cholesky(matrices)
+            gaps[some] = np.linalg.solve(np.swapaxes(factors, 1, 2), noise[some, :, None])[..., 0]
+        return gaps.reshape(core.shape)

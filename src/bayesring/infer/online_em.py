@@ -1,0 +1,310 @@
+"""Online EM: rings learned from mini-batches, with their own choice of rank and end.
+
+1. **Candidates.** A ring of every size in question learns until held-out predictions stop getting
+   better, its rate halved at every standstill. The smallest size after which they get worse stays.
+2. **Members.** More rings of that size learn from other starts. They end in different places, and
+   their predictions are averaged.
+3. **Settling.** Held-out observations join the rest, and every ring goes on a little while.
+4. **Draws.** Every slice is taken to be normal round its estimate, with the precision of data and
+   prior together. Draws of it are kept as those of a chain would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from bayesring.infer import holdout
+from bayesring.infer.base import BrokenChain
+from bayesring.infer.holdout import Predicted, RunningMoments
+from bayesring.infer.learner import Learner
+from bayesring.infer.rows import ArrayRows, Rows, batches
+from bayesring.infer.run import Draws, Trace
+from bayesring.infer.streams import Purpose, Streams
+from bayesring.infer.threads import one_blas_thread
+from bayesring.kernels import entries as entries_kernel
+from bayesring.likelihoods.base import Likelihood
+from bayesring.observations import Observations
+from bayesring.priors.base import RingPrior
+from bayesring.ring import flatten, weighted
+from bayesring.types import FloatArray, RingSize
+
+RATE = 0.01
+"""Adam's first rate, the paper's."""
+FEWEST_BATCHES, MOST_ROWS = 50, 2**20
+"""Between two looks at held-out observations: batches at least, rows at most; a pass if between."""
+PATIENCE, GAIN = 3, 1e-3
+"""Looks without a gain of that share after which the rate is halved."""
+HALVINGS = 5
+LATE = 5
+"""Looks whose rings are averaged at the end, and which settling takes."""
+WORSE = 0.02
+"""Share by which a larger ring may predict worse before the search for a size ends."""
+JUDGED_DRAWS = 50
+"""Draws per ring by which held-out observations are predicted."""
+SETTLING_RATE = RATE / 8
+"""With which held-out observations are learned from in the end."""
+
+
+class Settings(NamedTuple):
+    """How rings learn."""
+
+    seed: int
+    members: int
+    draws: int
+    """Per member."""
+    max_bytes: int
+    """Budget of the draws of one member."""
+    batch_size: int
+    epochs: int
+    """Passes over the data at most, for each ring."""
+
+
+class Progress(NamedTuple):
+    """Where one ring stands after a look."""
+
+    ring: int
+    rows: int
+    """Rows learned from so far."""
+    size: RingSize
+    rate: float
+    loss: float
+    """Of held-out observations."""
+
+
+Report = Callable[[Progress], None]
+
+
+class Student:
+    """A ring on its way through the data, and what was seen at every look."""
+
+    def __init__(
+        self,
+        number: int,
+        learner: Learner,
+        rows: Rows,
+        judged: Observations,
+        settings: Settings,
+        report: Report | None = None,
+    ) -> None:
+        self.number, self.learner, self.judged = number, learner, judged
+        self._settings, self._report = settings, report
+        self._columns = np.ascontiguousarray(judged.coords.T, dtype=np.int32)
+        self.streams = Streams.of_chain(settings.seed, number)
+        self.rows_seen = 0
+        self._judges = learner.likelihood.calibrates
+        self.losses: list[float] = []
+        self.described: dict[str, list[float]] = {}
+        self.log_likelihood: list[float] = []
+        self.take(rows)
+
+    def take(self, rows: Rows) -> None:
+        """Learn from other rows from now on."""
+        self._source = batches(rows, self.streams, self._settings.batch_size)
+        self.learner.set_counts(rows.counts)
+
+    @property
+    def look_rows(self) -> int:
+        """Rows between two looks."""
+        fewest = FEWEST_BATCHES * self._settings.batch_size
+        return min(max(self.learner.n_observations, fewest), MOST_ROWS)
+
+    def look(self, rate: float, expects: bool) -> float:
+        """Learn from as many rows as lie between two looks; returns the loss then."""
+        learner, end = self.learner, self.rows_seen + self.look_rows
+        while self.rows_seen < end:
+            columns, values = next(self._source)
+            learner.learn(columns, values, rate, expects)
+            self.rows_seen += len(values)
+        likelihood, values = learner.likelihood, self.judged.values
+        mean = likelihood.mean(learner.fitted(self._columns))
+        loss = likelihood.loss(values, mean)
+        if not np.isfinite(loss):
+            raise BrokenChain(
+                f"Online EM broke down in ring {self.number} after {self.rows_seen:,} rows: "
+                "predictions are not finite; look for extreme outliers among the values."
+            )
+        if self._judges:
+            learner.likelihood = likelihood.calibrate(values, mean, np.zeros(values.size))
+        self._write_down(loss)
+        if self._report is not None:
+            self._report(Progress(self.number, self.rows_seen, learner.size, rate, loss))
+        return loss
+
+    def _write_down(self, loss: float) -> None:
+        learner = self.learner
+        assert learner.statistics is not None  # something was learned
+        self.losses.append(loss)
+        total = learner.likelihood.total_log_prob(learner.statistics, learner.nuisance)
+        self.log_likelihood.append(total)
+        numbers = learner.likelihood.describe(learner.statistics, learner.nuisance, 1.0)
+        for name, number in numbers.items():
+            self.described.setdefault(name, []).append(float(number))
+
+    @property
+    def trace(self) -> Trace:
+        """What was seen."""
+        learner = self.learner
+        rank = tuple(learner.size.strands * bond for bond in learner.size.bonds)
+        return Trace(
+            np.tile(rank, (len(self.losses), 1)),
+            np.array(self.log_likelihood),
+            {name: np.array(each) for name, each in self.described.items()},
+        )
+
+    def train(self) -> float:
+        """Learn until held-out predictions stop getting better; returns their loss.
+
+        The prior is learned from the first standstill on; at every other the rate is halved. The
+        ring goes back to its best each time, and ends with the mean of its last looks.
+        """
+        learner, best, waited = self.learner, np.inf, 0
+        kept = learner.state
+        rate, expects = RATE, False
+        most = self._settings.epochs * learner.n_observations
+        while rate > RATE * 0.5 ** (HALVINGS + 1):
+            loss = self.look(rate, expects)
+            waited += 1
+            if loss < best * (1 - GAIN):
+                best, kept, waited = loss, learner.state, 0
+            if waited >= PATIENCE or self.rows_seen >= most:
+                learner.restore(kept)
+                rate, expects, waited = (rate / 2 if expects else rate), True, 0
+            if self.rows_seen >= most:
+                break
+        self.settle(rate)
+        return min(best, self.losses[-1])
+
+    def settle(self, rate: float) -> None:
+        """Go on for some looks and keep the mean of the rings there."""
+        states = []
+        for _ in range(LATE):
+            self.look(rate, expects=True)
+            states.append(self.learner.state)
+        self.learner.restore([np.mean(each, axis=0) for each in zip(*states, strict=True)])
+
+    def rejoin(self, rows: Rows) -> None:
+        """Learn a little from all rows, held-out ones among them."""
+        self._judges = False
+        self.take(rows)
+        self.settle(SETTLING_RATE)
+
+
+class Learned(NamedTuple):
+    """What online EM gives."""
+
+    likelihood: Likelihood
+    chains: list[tuple[Draws, Trace]]
+    held_out: Predicted | None
+    learners: list[Learner]
+
+
+def run(
+    data: Observations,
+    likelihood: Likelihood,
+    prior: RingPrior,
+    sizes: Sequence[RingSize],
+    settings: Settings,
+    n_jobs: int,
+    report: Report | None = None,
+) -> Learned:
+    """Learn from observations in memory."""
+    explored, held = holdout.hold_out(data, settings.seed)
+    judged = data if held is None else held
+    part, whole = ArrayRows(explored), ArrayRows(data)
+
+    def student(number: int, size: RingSize) -> Student:
+        streams = Streams.of_chain(settings.seed, number)
+        learner = Learner(streams, size, part.counts, likelihood, prior)
+        return Student(number, learner, part, judged, settings, report)
+
+    with one_blas_thread, ThreadPoolExecutor(n_jobs) as pool:
+        first = choose(sizes, lambda size: student(0, size), pool, n_jobs)
+        others = [student(number, first.learner.size) for number in range(1, settings.members)]
+        list(pool.map(Student.train, others))
+        students = [first, *others]
+        likelihood, predicted = judge(students, held, likelihood, settings)
+        if held is not None:
+            for each in students:
+                each.learner.likelihood = likelihood
+            list(pool.map(lambda each: each.rejoin(whole), students))
+        rings = list(pool.map(lambda each: draw(each, whole, settings), students))
+    chains = [(own, each.trace) for own, each in zip(rings, students, strict=True)]
+    return Learned(likelihood, chains, predicted, [each.learner for each in students])
+
+
+def choose(
+    sizes: Sequence[RingSize],
+    student: Callable[[RingSize], Student],
+    pool: ThreadPoolExecutor,
+    n_jobs: int,
+) -> Student:
+    """Train a ring of every size, from small to large, until one predicts worse than the best.
+
+    Some are trained side by side; those beyond the end of the search are not looked at, so the
+    choice does not depend on how many those are.
+    """
+    best, least = None, np.inf
+    for begin in range(0, len(sizes), n_jobs):
+        group = [student(size) for size in sizes[begin : begin + n_jobs]]
+        for each, loss in zip(group, pool.map(Student.train, group), strict=True):
+            if best is not None and loss > (1 + WORSE) * least:
+                return best
+            if loss < least:
+                best, least = each, loss
+    assert best is not None  # there is at least one size
+    return best
+
+
+def judge(
+    students: Sequence[Student],
+    held: Observations | None,
+    likelihood: Likelihood,
+    settings: Settings,
+) -> tuple[Likelihood, Predicted | None]:
+    """The likelihood as held-out observations have it, and what was expected of them."""
+    if held is None:
+        return likelihood, None
+    columns = np.ascontiguousarray(held.coords.T, dtype=np.int32)
+    moments = []
+    for each in students:
+        learner = each.learner
+        rng = each.streams.rng(0, Purpose.SPREAD)
+        found = RunningMoments.empty(len(held.values))
+        for flat in draw_rings(learner, rng, JUDGED_DRAWS):
+            ring = learner.ring._replace(flat=flat)
+            fitted = entries_kernel.entries(*ring, 0, columns[0], columns[1:], 0)
+            variance = likelihood.variance(fitted, learner.nuisance)
+            found = found.add(likelihood.mean(fitted), variance, JUDGED_DRAWS)
+        moments.append(found)
+    predicted = holdout.pooled(held, moments)
+    calibrated = likelihood.calibrate(held.values, predicted.mean, predicted.variance)
+    return calibrated, predicted
+
+
+def draw(student: Student, rows: Rows, settings: Settings) -> Draws:
+    """Draws of one ring, after one pass over the data for the curvature where it stands."""
+    learner = student.learner
+    learner.measure(rows, student.streams, settings.batch_size)
+    n_draws = min(settings.draws, max(2, settings.max_bytes // (8 * learner.flat.size)))
+    rings = draw_rings(learner, student.streams.rng(1, Purpose.SPREAD), n_draws)
+    flat = np.stack(list(rings))
+    _, starts, bonds, strands = learner.ring
+    nuisance = np.tile(learner.nuisance, (n_draws, 1))
+    return Draws(flat, starts, bonds, strands, nuisance, np.arange(1, n_draws + 1))
+
+
+def draw_rings(learner: Learner, rng: Generator, n_draws: int) -> Iterator[FloatArray]:
+    """Weighted cores drawn round the estimate, each slice from its normal: equation (23).
+
+    Draws come in pairs, as far above the estimate as below, so that their mean is close to it.
+    """
+    for number in range(0, n_draws, 2):
+        gaps = [learner.deviations(mode, rng) for mode in range(len(learner.shape))]
+        for sign in (1.0, -1.0)[: n_draws - number]:
+            cores = [core + sign * gap for core, gap in zip(learner.cores, gaps, strict=True)]
+            yield flatten(weighted(cores, learner.weights)).flat

@@ -1,0 +1,138 @@
+"""Gradient of the free energy for a batch, and Adam's step on the slices that it touches.
+
+A slice that no observation of the batch belongs to costs nothing: its gradient is neither worked
+out nor read, and its moments rest. All arrays with one number per entry of the cores are laid end
+to end as in `ring.FlatRing`, slice after slice; gradient and curvature have the entries of a slice
+ordered as those of the complements that they come from, see `tiles`.
+"""
+
+import numpy as np
+from numba import njit
+
+from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
+
+FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
+"""Adam's decay of the mean gradient and of its square, and what it adds to their ratio's root."""
+
+
+@njit(**OPTIONS)
+def add_gradient(ring, mode, columns, response, rows, sums, touched):
+    """Add the observations of a batch to gradient and curvature of the slices of one core.
+
+    With e_n = s_n - w_n f_n, slice i of A^(d) = G^(d) Lambda^(d) gains the gradient sum e_n T_n and
+    the curvature sum w_n T_n^2, entry by entry, equation (19) of docs/model.md.
+
+    Parameters
+    ----------
+    ring : flat, starts, bonds, strands of the weighted cores
+    columns : (2 D - 1, n) int32, indices of all modes, then of the first D - 1 once more, so that
+        the others stand in ring order behind every mode
+    response : (2, n) e_n and w_n
+    rows : first (D,), where the slices of a mode begin among all, and `counts`, which gains the
+        number of observations of each
+    sums : gradient and curvature
+    touched : gains the slices met, each once; returned is how many
+    """
+    flat, starts, bonds, strands = ring
+    first_row, counts = rows
+    gradient, curvature = sums
+    size = strands * bonds[mode - 1] * bonds[mode]
+    buffers = workspace(flat, bonds, size)
+    tile = buffers[1]
+    own, others = columns[mode], columns[mode + 1 : mode + bonds.size]
+    n_touched = 0
+    for begin in range(0, own.size, TILE):
+        count = min(TILE, own.size - begin)
+        complements(flat, starts, bonds, strands, mode, others, begin, count, buffers)
+        for t in range(count):
+            i = own[begin + t]
+            slope, weight = response[0, begin + t], response[1, begin + t]
+            row = first_row[mode] + i
+            if counts[row] == 0:
+                touched[n_touched] = i
+                n_touched += 1
+            counts[row] += 1
+            at = starts[mode] + i * size
+            slopes, squares = gradient[at : at + size], curvature[at : at + size]
+            features = tile[t]
+            for k in range(size):
+                slopes[k] += slope * features[k]
+                squares[k] += weight * features[k] * features[k]
+    return n_touched
+
+
+@njit(**OPTIONS)
+def natural(turned, at, rows, columns, size, out):
+    """Entries of a slice from `turned`, where they lie in the order of complements."""
+    for strand in range(0, size, rows * columns):
+        for s in range(rows):
+            for r in range(columns):
+                out[strand + s * columns + r] = turned[at + strand + r * rows + s]
+
+
+@njit(**OPTIONS)
+def pull_of_prior(cores, at, size, touched, prior):
+    """Omega_i g_i - h_i for each slice touched: the gradient of minus the log prior."""
+    precision, diagonal, linear, dense = prior
+    gathered = np.empty((touched.size, size))
+    for a in range(touched.size):
+        own = at + touched[a] * size
+        for k in range(size):
+            gathered[a, k] = cores[own + k]
+    pull = np.dot(gathered, precision) if dense else np.zeros_like(gathered)
+    shared = len(linear) == 1
+    for a in range(touched.size):
+        row = 0 if shared else touched[a]
+        for k in range(size):
+            pull[a, k] += diagonal[row, k] * gathered[a, k] - linear[row, k]
+    return pull
+
+
+@njit(**OPTIONS)
+def step(cores, ring, mode, rows, totals, sums, moments, weights, prior, touched, rate):
+    """Adam's step on the slices touched, up the free energy; returns the weights' gradient.
+
+    The prior of slice i is charged in equal shares to its n_i observations, so a batch with c of
+    them meets c / n_i of it. The curvature forgets at the same pace: what the slice's last n_i
+    observations gave stays. Gradients and counts of the slices are left at zero.
+
+    Parameters
+    ----------
+    cores : G, flat; A, in `ring`, follows
+    totals : n_i of every slice of every mode
+    moments : mean and square of the gradients, and steps taken per slice
+    weights : (S R_d,), lambda^(d)
+    prior : precision, diagonal, linear of `SlicePrior`, and whether precision is not zero
+    """
+    weighted, starts, bonds, strands = ring
+    first_row, counts = rows
+    gradient, curvature = sums
+    first, second, steps = moments
+    n_rows, n_columns = bonds[mode - 1], bonds[mode]
+    size = strands * n_rows * n_columns
+    pull = pull_of_prior(cores, starts[mode], size, touched, prior)
+    weight_gradient = np.zeros(weights.size)
+    slope = np.empty(size)
+    for a in range(touched.size):
+        row = first_row[mode] + touched[a]
+        at = starts[mode] + touched[a] * size
+        share = counts[row] / totals[row]
+        counts[row] = 0
+        steps[row] += 1
+        natural(gradient, at, n_rows, n_columns, size, slope)
+        keep = max(0.0, 1.0 - share)
+        for k in range(size):
+            gradient[at + k] = 0.0
+            curvature[at + k] *= keep
+        lift = 1.0 / (1.0 - FIRST ** steps[row])
+        lift_second = 1.0 / (1.0 - SECOND ** steps[row])
+        for k in range(size):
+            factor = k // (n_rows * n_columns) * n_columns + k % n_columns
+            weight_gradient[factor] += slope[k] * cores[at + k]
+            up = slope[k] * weights[factor] - share * pull[a, k]
+            first[at + k] = FIRST * first[at + k] + (1 - FIRST) * up
+            second[at + k] = SECOND * second[at + k] + (1 - SECOND) * up * up
+            move = lift * first[at + k] / (np.sqrt(lift_second * second[at + k]) + TINY)
+            cores[at + k] += rate * move
+            weighted[at + k] = cores[at + k] * weights[factor]
+    return weight_gradient
