@@ -266,17 +266,21 @@ def plot_scale(
     ticks = [size for size, _ in known]
     counts.plot(ticks, [number for _, number in known], "--", color="0.55", lw=1.2)
     counts.set(yscale="log", ylabel="observations (dashed)")
+    last = [seconds for line in lines.values() for size, _, seconds in line if size == ticks[-1]]
     for place, (label, line) in enumerate(lines.items()):
         across, _, seconds = zip(*sorted(line), strict=True)
         colour = LINES[place % len(LINES)]
         axis.plot(across, seconds, f"{'os^Dv'[place % 5]}-", color=colour, ms=5, lw=1.6)
+        ends_early = across[-1] < ticks[-1]
         axis.annotate(
             label,
             (across[-1], seconds[-1]),
-            xytext=(6, 0),
+            xytext=(-4, 12) if ends_early else (6, 9 * _crowding(seconds[-1], last)),
             textcoords="offset points",
             color=colour,
+            ha="right" if ends_early else "left",
             va="center",
+            bbox={"boxstyle": "square,pad=0.1", "color": "white"},
         )
     axis.set(xscale="log", yscale="log", xlabel="size I of each of four modes")
     axis.set_xticks(ticks, [f"{size:g}" for size in ticks])
@@ -294,6 +298,13 @@ def plot_scale(
     axis.set_zorder(1)
     axis.patch.set_visible(False)
     return figure
+
+
+def _crowding(value: float, values: Sequence[float], near: float = 1.8) -> int:
+    """Neighbours just below less those just above, on a log scale: where a label should move."""
+    below = sum(value / near < other < value for other in values)
+    above = sum(value < other < value * near for other in values)
+    return below - above
 
 
 def save_both(figure: Figure, stem: Path) -> None:
