@@ -285,7 +285,8 @@ def plot_scale(
     axis.set(xscale="log", yscale="log", xlabel="size I of each of four modes")
     axis.set_xticks(ticks, [f"{size:g}" for size in ticks])
     axis.minorticks_off()
-    axis.set_xlim(min(ticks) * 0.85, max(ticks) * 4.2)
+    axis.set_xlim(min(ticks) * 0.85, max(ticks) * 5.5)
+    axis.margins(y=0.12)
     axis.set_ylabel("seconds per iteration, scan or epoch")
     if max(ticks) > last_printed:
         edge = last_printed * 1.25
