@@ -117,8 +117,13 @@ def _cells(name: str, method: str, figure: Figure) -> str:
     text = f"{show(figure.score, figure.mean)} ± {show(figure.score, figure.deviation)}"
     mark = {1: "**", 2: "*"}.get(figure.place, "")
     gap = figure.difference
-    difference = "" if gap is None else ("+" if gap >= 0 else "-") + show(figure.score, abs(gap))
+    difference = "" if gap is None else _signed(figure.score, gap)
     return f"{mark}{text}{mark} | {_printed(name, figure.score, method)} | {difference}"
+
+
+def _signed(score: str, gap: float) -> str:
+    size = show(score, abs(gap))
+    return size if float(size) == 0 else f"{'+' if gap > 0 else '-'}{size}"
 
 
 def _printed(name: str, score: str, method: str) -> str:
