@@ -73,9 +73,9 @@ def diagnose(
 
     Cells that were asked for have a row each; of random ones the worst has.
     """
-    names = list(scalar_draws(traces, warmup))
-    draws = list(scalar_draws(traces, warmup).values())
-    parts = [summarise(np.stack(draws, axis=-1))]
+    scalars = scalar_draws(traces, warmup)
+    names = list(scalars)
+    parts = [summarise(np.stack(list(scalars.values()), axis=-1))] if scalars else []
     chosen = random_cells(posterior.shape, seed) if cells is None else cells
     of_entries = summarise(entry_draws(posterior, chosen))
     if cells is None:
@@ -86,8 +86,9 @@ def diagnose(
         names += [f"entry {_cell(cell)}" for cell in chosen]
     parts.append(of_entries)
     summary = Summary(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    n_scans = len(traces[0].log_likelihood) - warmup
     problems = [
-        *_slow_chains(names, summary, posterior, warmup, len(traces[0].log_likelihood) - warmup),
+        *(_slow_chains(names, summary, posterior, warmup, n_scans) if scalars else []),
         *_ring_problems(posterior, n_observations),
         *posterior.likelihood.concerns(posterior.nuisance),
     ]
@@ -95,7 +96,12 @@ def diagnose(
 
 
 def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
-    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each."""
+    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each.
+
+    None at all if no scan follows the warm-up, as in online EM, whose rings do not sample.
+    """
+    if all(len(trace.log_likelihood) <= warmup for trace in traces):
+        return {}
     described = {
         name: np.stack([trace.described[name][warmup:] for trace in traces])
         for name in traces[0].described
@@ -128,7 +134,7 @@ def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
     return np.stack([rng.integers(0, size, N_CELLS) for size in shape], axis=1)
 
 
-def to_datatree(posterior: Posterior, traces: Sequence[Trace], cells: IntArray) -> Any:
+def to_datatree(posterior: Posterior, traces: Sequence[Trace], warmup: int, cells: IntArray) -> Any:
     """Draws as an `xarray.DataTree` with the groups that ArviZ knows."""
     try:
         import xarray as xr
@@ -143,16 +149,16 @@ def to_datatree(posterior: Posterior, traces: Sequence[Trace], cells: IntArray) 
             ("chain", "draw"),
             np.stack([numbers[rows] for numbers, rows in zip(each, kept, strict=True)]),
         )
-        for name, each in scalar_draws(traces, 0).items()
+        for name, each in (scalar_draws(traces, 0) if scalar_draws(traces, warmup) else {}).items()
     }
-    log_likelihood = scalars.pop("log_likelihood")
+    statistics = {name: scalars.pop(name) for name in ("log_likelihood",) if name in scalars}
     entries = (("chain", "draw", "cell"), entry_draws(posterior, cells))
     coords = {"chain": np.arange(len(kept)), "draw": np.arange(len(kept[0]))}
     named_cells = {"cell": [_cell(cell) for cell in cells]}
     return xr.DataTree.from_dict(
         {
             "posterior": xr.Dataset(scalars | {"entry": entries}, coords | named_cells),
-            "sample_stats": xr.Dataset({"log_likelihood": log_likelihood}, coords),
+            "sample_stats": xr.Dataset(statistics, coords),
         }
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -35,23 +36,26 @@ from bayesring.convergence import (
     to_datatree,
 )
 from bayesring.infer.rank import RankPolicy
-from bayesring.infer.run import Schedule, run_chains
+from bayesring.infer.run import Outcome, Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
 from bayesring.interchange import to_tensorly
 from bayesring.labels import Labels, plain_labels
+from bayesring.learning import coding_of, learn, learn_files, learn_more, settings_of, survey_files
 from bayesring.likelihoods import Likelihood
 from bayesring.observations import Observations
+from bayesring.parquet import ParquetRows
 from bayesring.posterior import Posterior, Prediction
 from bayesring.priors import CorePrior, RingPrior
 from bayesring.progress import chain_progress
 from bayesring.report.brief import brief
 from bayesring.report.fitted import Fitted
 from bayesring.report.methods import Reporting
-from bayesring.settings import LIKELIHOODS, check_draw_fits, resolve, seed_of
+from bayesring.settings import LIKELIHOODS, Model, check_draw_fits, resolve, seed_of
 from bayesring.suggestion import candidate_cells, is_observed, most_uncertain
 from bayesring.tables import (
     add_columns,
+    code_more,
     code_table,
     describe_unseen,
     find_columns,
@@ -78,16 +82,19 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         number or one number per bond for a single ring, or a policy of `bayesring.infer.rank`
         (`StrandGrowth`, `Adaption`, `Truncation`, `FixedRank`) with settings of your own
     likelihood : "gaussian", "bernoulli", or an object of `bayesring.likelihoods`
-    inference : "gibbs"
+    inference : "gibbs", which samples, or "online-em", which learns from mini-batches: quicker on
+        large data, from files larger than memory too, with rougher intervals
     prior : "hierarchical", "paper", or an object of `bayesring.priors`
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
-    warmup, draws : scans thrown away, scans kept, per chain
-    chains : independent chains; their draws are pooled
+    warmup, draws : scans thrown away, scans kept, per chain; online EM has no warm-up
+    chains : independent chains, or rings learned from independent starts; their draws are pooled
     max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit
     dtype : "float64" or "float32", of the products round the ring while sampling; the latter is
         faster at higher ranks, and all sums over observations stay float64
+    batch_size : observations per step of online EM
+    epochs : passes over the data at which online EM ends at the latest
     n_jobs : threads; None uses all cores. Never changes a result.
     random_state : seed, Generator or RandomState; one seed gives one result, bit for bit
     progress : whether to show progress bars
@@ -105,6 +112,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
     observed_ : the training `Observations`, sorted by coordinates; None if there are more than
         500,000 of them
+    learners_ : the rings of online EM, which `partial_fit` goes on with; empty otherwise
     held_out_ : what was predicted for training values before the chains saw them, a
         `bayesring.observations.HeldOut`, or None if none were held out
     """
@@ -123,6 +131,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         chains: int = 4,
         max_memory: int = 2**30,
         dtype: str = "float64",
+        batch_size: int = 512,
+        epochs: int = 200,
         n_jobs: int | None = None,
         random_state: int | Generator | RandomState | None = None,
         progress: bool = True,
@@ -138,6 +148,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         self.chains = chains
         self.max_memory = max_memory
         self.dtype = dtype
+        self.batch_size = batch_size
+        self.epochs = epochs
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
@@ -158,7 +170,12 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         text, categories, numbers or dates; numbers are labels, too. Rows without a value are not
         used, but their labels are known from then on. A table of integer coordinates with `y`,
         and without `modes`, is taken as coordinates.
+
+        Or, with online EM, given the path of Parquet data (a file or a folder), which are never
+        held in memory; `modes` and `value` name their columns.
         """
+        if isinstance(X, (str, os.PathLike)):
+            return self._fit_files(X, y, modes, value)
         if modes is None and value is None and (y is not None or not is_table(X)):
             data = check_observations(X, y, self.shape if shape is None else shape)
             return self.fit_observations(data, plain_labels(len(data.shape)))
@@ -187,49 +204,135 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
-        likelihood, prior, policy = resolve(self)
-        likelihood.check(data.values)
+        model = resolve(self)
+        model.likelihood.check(data.values)
+        for concern in model.likelihood.data_concerns(data.values):
+            warnings.warn(concern, UserWarning, stacklevel=3)
+        location, scale = model.likelihood.units(np.sort(data.values).astype(float, copy=False))
+        data = data._replace(location=location, scale=scale)
+        seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
+        check_draw_fits(
+            data.shape, model.policy.start(len(data.shape)), self.max_memory, self.chains
+        )
+        described = self._describe(model, seed)
+        if self.inference == "online-em":
+            outcome = learn(data, model, settings_of(self, seed), n_jobs, self.progress)
+        else:
+            outcome = self._sample(data, model, seed, n_jobs)
+        self._adopt(outcome, data, seed, n_jobs)
+        self.labels_ = labels
+        self.table_kind_ = kind
+        self.n_observations_ = len(data.values)
+        self.observed_ = storage.kept(data)
+        self.description_ = described
+        return self
+
+    def _sample(self, data: Observations, model: Model, seed: int, n_jobs: int) -> Outcome:
+        """Run chains."""
         warmup = check_count(self.warmup, "warmup", 0)
         draws = check_count(self.draws, "draws", 1)
         chains = check_count(self.chains, "chains", 1)
         budget = check_count(self.max_memory, "max_memory", 1)
-        n_jobs = count_threads(self.n_jobs)
-        for concern in likelihood.data_concerns(data.values):
-            warnings.warn(concern, UserWarning, stacklevel=3)
-        location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
-        data = data._replace(location=location, scale=scale)
-        seed = seed_of(self.random_state)
-        size = policy.start(len(data.shape))
-        check_draw_fits(data.shape, size, budget // chains)
-        described = self._describe(likelihood, prior, policy, seed)
-
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
-            likelihood, results, predicted = run_chains(
+            return run_chains(
                 data,
-                likelihood,
-                prior,
-                policy,
+                *model,
                 Schedule(warmup, draws, budget // chains),
                 seed,
                 chains,
                 n_jobs,
-                scale,
+                data.scale,
                 report,
                 UPDATES[self.update],
                 dtype=self.dtype,
             )
+
+    def _adopt(self, outcome: Outcome, data: Observations, seed: int, n_jobs: int) -> None:
+        """Take over what was found; of `data`, shape and units matter."""
         self.posterior_ = Posterior(
-            data.shape, likelihood, location, scale, tuple(kept for kept, _ in results), n_jobs
+            data.shape,
+            outcome.likelihood,
+            data.location,
+            data.scale,
+            tuple(kept for kept, _ in outcome.chains),
+            n_jobs,
         )
-        self.trace_ = [trace for _, trace in results]
+        self.trace_ = [trace for _, trace in outcome.chains]
+        self.learners_ = list(outcome.learners)
         self.seed_ = seed
-        self.warmup_ = warmup
-        self.n_observations_ = len(data.values)
-        self.labels_ = labels
-        self.table_kind_ = kind
-        self.observed_ = storage.kept(data)
-        self.held_out_ = None if predicted is None else predicted.in_units(location, scale)
+        looks = max(len(trace.log_likelihood) for trace in self.trace_)
+        self.warmup_ = looks if self.learners_ else self.warmup
+        found = outcome.held_out
+        self.held_out_ = None if found is None else found.in_units(data.location, data.scale)
+        self._set_fitted()
+
+    def _fit_files(
+        self, path: str | os.PathLike[str], y: Any, modes: Sequence[str] | None, value: str | None
+    ) -> TensorRing:
+        """Learn from Parquet data without ever holding them."""
+        model = resolve(self)
+        if self.inference != "online-em":
+            raise ValueError(
+                f"X is the path {path}, but inference={self.inference!r} needs its data in memory; "
+                "use inference='online-em', or read the file into a table first."
+            )
+        if y is not None or modes is None or value is None:
+            raise ValueError(
+                f"X is the path {path}: modes must name its key columns and value its column of "
+                "values, and y must be left out."
+            )
+        seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
+        settings = settings_of(self, seed)
+        files = ParquetRows(path, modes, value, n_jobs)
+        survey = survey_files(files, self.progress)
+        coding = coding_of(survey, model.likelihood, path)
+        described = self._describe(model, seed)
+        outcome = learn_files(files, survey, coding, model, settings, n_jobs, self.progress)
+        units = Observations(
+            np.empty((0, len(modes)), dtype=np.int32),
+            np.empty(0),
+            survey.shape,
+            coding.location,
+            coding.scale,
+        )
+        self._adopt(outcome, units, seed, n_jobs)
+        self.labels_, self.table_kind_ = survey.labels, None
+        self.n_observations_, self.observed_ = survey.n_observed, None
         self.description_ = described
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None
+    ) -> TensorRing:
+        """Go on with new observations; only for online EM. The first call fits.
+
+        What was learned before enters as a prior: the old observations are not needed again.
+        Coordinates or labels beyond those known make their modes grow, and new slices start from
+        what the known ones have in common. Noise and units stay as the first call found them.
+        """
+        if self.inference != "online-em":
+            raise ValueError(
+                f"partial_fit needs inference='online-em', but inference is {self.inference!r}."
+            )
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, shape=shape)
+        posterior = self.posterior_
+        known, labels = posterior.shape, self.labels_
+        if self._is_labelled(X):
+            data, labels = code_more(open_table(X, "X"), labels, known, y)
+        else:
+            grown = np.maximum(known, np.max(check_coordinates(X), axis=0) + 1)
+            data = check_observations(
+                X, y, tuple(int(n) for n in grown) if shape is None else shape
+            )
+        posterior.likelihood.check(data.values)
+        data = data._replace(location=posterior.location, scale=posterior.scale)
+        settings = settings_of(self, self.seed_)
+        drawn = learn_more(self.learners_, data, settings, count_threads(self.n_jobs))
+        self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
+        self.labels_ = labels
+        self.n_observations_ += len(data.values)
+        self.observed_ = None
         self._set_fitted()
         return self
 
@@ -332,7 +435,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         """
         posterior = self._posterior()
         cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
-        return to_datatree(posterior, self.trace_, cells)
+        return to_datatree(posterior, self.trace_, self.warmup_, cells)
 
     def to_tensorly(self, draw: int = 0) -> Any:
         """One of the draws as a `TRTensor` of TensorLy, in the units of the data.
@@ -398,11 +501,10 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         arrays = storage.chains_to_arrays(posterior.chains, self.trace_)
         arrays |= storage.training_to_arrays(self.labels_, self.observed_)
         arrays |= storage.held_out_to_arrays(self.held_out_)
+        arrays |= storage.learners_to_arrays(self.learners_)
         storage.write(path, description, arrays)
 
-    def _describe(
-        self, likelihood: Likelihood, prior: RingPrior, policy: RankPolicy, seed: int
-    ) -> dict[str, Any]:
+    def _describe(self, model: Model, seed: int) -> dict[str, Any]:
         """The parameters of this fit as plain data, with what its bits depend on."""
         objects = ("likelihood", "prior", "rank", "random_state")
         parameters = {
@@ -412,9 +514,9 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         }
         return {
             "parameters": parameters | {"random_state": seed},
-            "likelihood": storage.to_plain(likelihood),
-            "prior": storage.to_plain(prior),
-            "rank": storage.to_plain(policy),
+            "likelihood": storage.to_plain(model.likelihood),
+            "prior": storage.to_plain(model.prior),
+            "rank": storage.to_plain(model.policy),
             "versions": storage.versions(),
         }
 
@@ -555,6 +657,9 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
             description.get("labels"), arrays, shape
         )
         ring.held_out_ = storage.held_out_from_arrays(arrays)
+        ring.learners_ = storage.learners_from_arrays(
+            arrays, ring.posterior_.likelihood, resolve(ring).prior
+        )
         kept = ("parameters", "likelihood", "prior", "rank", "versions")
         ring.description_ = {name: description[name] for name in kept}
     except (KeyError, TypeError, IndexError) as error:

@@ -14,12 +14,14 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     MofNCompleteColumn,
-    Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as RichProgress
 
+from bayesring.infer.online_em import Progress
 from bayesring.infer.run import Report
 from bayesring.kernels import slices
 
@@ -42,7 +44,7 @@ class ChainProgress:
     """Receives reports from chains in any thread and shows them."""
 
     def __init__(self, chains: int, scans: int, warmup: int) -> None:
-        self._bars = Progress(
+        self._bars = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
@@ -107,9 +109,76 @@ def chain_progress(
 
 
 @contextmanager
+def learning_progress(show: bool, n_rows: int) -> Iterator[Callable[[Progress], None] | None]:
+    """A line that grows with what rings learn: rows, rows per second, held-out error; or None."""
+    if not show:
+        yield None
+        return
+    bars = RichProgress(
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[shown]}"),
+        console=Console(stderr=True),
+        refresh_per_second=4,
+    )
+    tasks: dict[tuple[int, int], TaskID] = {}
+    begin, lock = time.monotonic(), threading.Lock()
+
+    def report(progress: Progress) -> None:
+        if time.monotonic() - begin < PATIENCE:
+            return
+        key = (progress.ring, progress.size.strands)
+        with lock:
+            if not tasks:
+                bars.start()
+            if key not in tasks:
+                tasks[key] = bars.add_task(f"ring {progress.ring + 1}", total=None, shown="")
+        seconds = max(time.monotonic() - begin, 1e-9)
+        rank = "x".join(str(progress.size.strands * bond) for bond in progress.size.bonds)
+        bars.update(
+            tasks[key],
+            shown=f"rank {rank}  {progress.rows:,} rows, {progress.rows / n_rows:.1f} passes, "
+            f"{progress.rows / seconds:,.0f} rows/s  held-out loss {progress.loss:.4g}",
+        )
+
+    try:
+        yield report
+    finally:
+        if tasks:
+            bars.stop()
+
+
+@contextmanager
+def survey_progress(show: bool, n_rows: int) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for a first pass over `n_rows` rows, or None."""
+    if not show:
+        yield None
+        return
+    bar = RichProgress(
+        TextColumn("reading labels"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    task = bar.add_task("", total=n_rows)
+    begin = time.monotonic()
+
+    def report(done: int, _: int) -> None:
+        bar.update(task, completed=done)
+        if time.monotonic() - begin > STEP_PATIENCE:
+            bar.start()
+
+    try:
+        yield report
+    finally:
+        bar.stop()
+
+
+@contextmanager
 def step_progress(show: bool, steps: int) -> Iterator[Callable[[str], None]]:
     """A bar for work in steps; call what it yields with the name of each step as it begins."""
-    bar = Progress(
+    bar = RichProgress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
@@ -145,7 +214,7 @@ class DownloadProgress:
     """A bar for one download, shown once it begins; the form that pooch asks for."""
 
     def __init__(self, name: str) -> None:
-        self._bar = Progress(
+        self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             DownloadColumn(),
@@ -181,7 +250,7 @@ class CellProgress:
     """A bar over cells of unequal cost, with the time left, and a line for each that is done."""
 
     def __init__(self, costs: Sequence[float], jobs: int) -> None:
-        self._bar = Progress(
+        self._bar = RichProgress(
             TextColumn("{task.fields[cells]} cells"),
             BarColumn(bar_width=24),
             TimeElapsedColumn(),

@@ -20,7 +20,7 @@ LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "bernoulli": Bernoulli,
 }
 PRIORS: dict[str, Callable[[], CorePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
-INFERENCES = ("gibbs",)
+INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
 
 
@@ -86,8 +86,9 @@ def _policy(rank: Any) -> RankPolicy:
     return FixedRank(given)
 
 
-def check_draw_fits(shape: tuple[int, ...], size: RingSize, budget: int) -> None:
+def check_draw_fits(shape: tuple[int, ...], size: RingSize, max_memory: int, chains: int) -> None:
     """Refuse a ring of which not even one draw per chain fits into the memory given."""
+    budget = check_count(max_memory, "max_memory", 1) // check_count(chains, "chains", 1)
     draw_bytes = 8 * size.parameters(shape)
     if draw_bytes > budget:
         raise ValueError(

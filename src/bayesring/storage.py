@@ -25,10 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring import likelihoods, priors
+from bayesring.infer.learner import Learner
 from bayesring.infer.rank import Adaption, FixedRank, StrandGrowth, Truncation
 from bayesring.infer.run import Draws, Trace
 from bayesring.labels import Labels, plain_labels
+from bayesring.likelihoods import Likelihood
 from bayesring.observations import HeldOut, Observations, in_order
+from bayesring.priors import RingPrior
 
 FORMAT = "bayesring model"
 VERSION = 1
@@ -199,6 +202,34 @@ def held_out_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> HeldOut | None:
     if "held out/values" not in arrays:
         return None
     return HeldOut(*(arrays[f"held out/{name}"] for name in HeldOut._fields))
+
+
+def learners_to_arrays(learners: Sequence[Learner]) -> dict[str, NDArray[Any]]:
+    """Rings of online EM as named arrays: "learner 0/flat", ..."""
+    return {
+        f"learner {number}/{name}": array
+        for number, learner in enumerate(learners)
+        for name, array in learner.to_arrays().items()
+    }
+
+
+def learners_from_arrays(
+    arrays: Mapping[str, NDArray[Any]], likelihood: Likelihood, prior: RingPrior
+) -> list[Learner]:
+    """What `learners_to_arrays` named."""
+    prefixes = {name.split("/")[0] for name in arrays if name.startswith("learner ")}
+    return [
+        Learner.from_arrays(
+            {
+                name.removeprefix(f"{prefix}/"): array
+                for name, array in arrays.items()
+                if name.startswith(f"{prefix}/")
+            },
+            likelihood,
+            prior,
+        )
+        for prefix in sorted(prefixes, key=lambda each: int(each.split()[1]))
+    ]
 
 
 def _member(name: str) -> zipfile.ZipInfo:

@@ -160,6 +160,29 @@ def locate(frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int]) -> In
     return np.stack(codes, axis=1)
 
 
+def code_more(
+    frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int], y: Any = None
+) -> tuple[Observations, Labels]:
+    """Observations of a table in the labels of another, and the labels with new ones at the end."""
+    coords = locate(frame, labels, shape)
+    levels = list(labels.levels)
+    for mode, (name, level) in enumerate(zip(labels.names, labels.levels, strict=True)):
+        if level is not None and (unknown := coords[:, mode] == len(level)).any():
+            new, codes = learn_levels(keys_of(frame, name)[unknown])
+            coords[unknown, mode] = len(level) + codes
+            levels[mode] = np.concatenate([level, new])
+    if y is None:
+        if labels.value is None:
+            raise ValueError("y is required: the model does not know a column of values.")
+        values = values_of(frame, labels.value)
+    else:
+        values = check_values(y, len(frame))
+    known = np.isfinite(values)
+    grown = np.maximum(shape, coords.max(axis=0) + 1)
+    sizes = tuple(int(n) for n in grown)
+    return Observations(coords[known], values[known], sizes), labels._replace(levels=tuple(levels))
+
+
 def describe_unseen(frame: nw.DataFrame[Any], labels: Labels, coords: IntArray) -> str:
     """How many labels of each mode the fit did not know, with an example: for a warning."""
     found = []

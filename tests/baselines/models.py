@@ -28,7 +28,10 @@ def planted(seed, shape, n, draw_entries, noise=0.1):
 
 
 def cp_entries(rng, shape, coords, rank=3):
-    rows = [rng.standard_normal((size, rank))[coords[:, d]] for d, size in enumerate(shape)]
+    """Of mean zero over the first mode: a mean that fitting takes out would be a component more."""
+    factors = [rng.standard_normal((size, rank)) for size in shape]
+    factors[0] -= factors[0].mean(axis=0)
+    rows = [factor[coords[:, d]] for d, factor in enumerate(factors)]
     return np.prod(rows, axis=0).sum(axis=1)
 
 
@@ -79,6 +82,13 @@ class CP:
     def gammas(self, state):
         return [state.relevance]
 
+    def with_slices(self, state, slices):
+        """The state with other means and second moments."""
+        factors = (
+            bayesian_cp.Factor(mean, bayesian_cp._triangles(second), 0.0) for mean, second in slices
+        )
+        return state._replace(factors=tuple(factors))
+
 
 class Ring:
     """The ring model as the tests see it."""
@@ -87,6 +97,7 @@ class Ring:
 
     def __init__(self, rng, shape=(4, 3, 5), rank=(2, 3, 1), n=40):
         order = len(shape)
+        rank = ring.expand_rank(rank, order)
         coords = random_coords(rng, shape, n)
         self.data = in_order(Observations(coords, rng.standard_normal(n), shape))
         self.views = [
@@ -138,6 +149,14 @@ class Ring:
 
     def gammas(self, state):
         return list(state.relevance)
+
+    def with_slices(self, state, slices):
+        """The state with other means and second moments."""
+        cores = []
+        for core, (mean, second) in zip(self.state.cores, slices, strict=True):
+            blocks = ring_vi.pack(second, *core.mean.shape[1:])
+            cores.append(ring_vi.Core(mean.reshape(core.mean.shape), blocks, core.squares, 0.0))
+        return state._replace(cores=tuple(cores))
 
     def _sizes(self, mode):
         rank = self.state.rank

@@ -45,7 +45,7 @@ def test_planted_train_is_recovered(seed):
     (coords, values), (cells, truth) = planted(seed, (14, 15, 16), 1200, train_entries, noise=0.01)
     model = TensorTrainWOPT(2, max_iter=2000, tol=1e-12, random_state=seed, progress=False)
     predicted = model.fit(coords, values).predict(cells)
-    assert np.sqrt(np.mean((predicted - truth) ** 2)) < 0.02
+    assert np.sqrt(np.mean((predicted - truth) ** 2)) < 0.05
     assert np.all(np.diff(model.losses_) <= 0)
     assert model.rank_ == (2, 2)
     assert [core.shape for core in model.cores_] == [(14, 1, 2), (15, 2, 2), (16, 2, 1)]

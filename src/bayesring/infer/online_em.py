@@ -23,12 +23,12 @@ from bayesring.infer.base import BrokenChain
 from bayesring.infer.holdout import Predicted, RunningMoments
 from bayesring.infer.learner import Learner
 from bayesring.infer.rows import ArrayRows, Rows, batches
-from bayesring.infer.run import Draws, Trace
+from bayesring.infer.run import Draws, Outcome, Trace
 from bayesring.infer.streams import Purpose, Streams
 from bayesring.infer.threads import one_blas_thread
 from bayesring.kernels import entries as entries_kernel
 from bayesring.likelihoods.base import Likelihood
-from bayesring.observations import Observations
+from bayesring.observations import Observations, in_order
 from bayesring.priors.base import RingPrior
 from bayesring.ring import flatten, weighted
 from bayesring.types import FloatArray, RingSize
@@ -37,8 +37,8 @@ RATE = 0.01
 """Adam's first rate, the paper's."""
 FEWEST_BATCHES, MOST_ROWS = 50, 2**20
 """Between two looks at held-out observations: batches at least, rows at most; a pass if between."""
-PATIENCE, GAIN = 3, 1e-3
-"""Looks without a gain of that share after which the rate is halved."""
+FINDING, PATIENCE, GAIN = 10, 3, 1e-3
+"""Looks without a gain of that share after which the prior is learned, and the rate halved."""
 HALVINGS = 5
 LATE = 5
 """Looks whose rings are averaged at the end, and which settling takes."""
@@ -165,13 +165,13 @@ class Student:
         learner, best, waited = self.learner, np.inf, 0
         kept = learner.state
         rate, expects = RATE, False
-        most = self._settings.epochs * learner.n_observations
+        most = self._settings.epochs * max(learner.n_observations, self.look_rows)
         while rate > RATE * 0.5 ** (HALVINGS + 1):
             loss = self.look(rate, expects)
             waited += 1
             if loss < best * (1 - GAIN):
                 best, kept, waited = loss, learner.state, 0
-            if waited >= PATIENCE or self.rows_seen >= most:
+            if waited >= (PATIENCE if expects else FINDING) or self.rows_seen >= most:
                 learner.restore(kept)
                 rate, expects, waited = (rate / 2 if expects else rate), True, 0
             if self.rows_seen >= most:
@@ -194,47 +194,60 @@ class Student:
         self.settle(SETTLING_RATE)
 
 
-class Learned(NamedTuple):
-    """What online EM gives."""
+class Sources(NamedTuple):
+    """What rings learn from."""
 
-    likelihood: Likelihood
-    chains: list[tuple[Draws, Trace]]
-    held_out: Predicted | None
-    learners: list[Learner]
+    part: Rows
+    """All rows but the held-out ones."""
+    whole: Rows
+    """All rows to settle on in the end; the same as `part` if held-out ones stay out."""
+    judged: Observations
+    """Observations that rings are judged by: those held out, or all if there are too few."""
+    sample: Rows
+    """Rows on which the size of the ring is chosen."""
+    is_held_out: bool
+    """Whether those that judge were held out."""
+
+    @classmethod
+    def in_memory(cls, data: Observations, seed: int) -> Sources:
+        """Of observations in memory, some of which are held out."""
+        explored, held = holdout.hold_out(in_order(data), seed)
+        part = ArrayRows(explored)
+        whole = part if held is None else ArrayRows(data)
+        return cls(part, whole, explored if held is None else held, part, held is not None)
 
 
 def run(
-    data: Observations,
+    sources: Sources,
     likelihood: Likelihood,
     prior: RingPrior,
     sizes: Sequence[RingSize],
     settings: Settings,
     n_jobs: int,
     report: Report | None = None,
-) -> Learned:
-    """Learn from observations in memory."""
-    explored, held = holdout.hold_out(data, settings.seed)
-    judged = data if held is None else held
-    part, whole = ArrayRows(explored), ArrayRows(data)
+) -> Outcome:
+    """Learn rings and draw from round them."""
 
-    def student(number: int, size: RingSize) -> Student:
+    def student(number: int, size: RingSize, rows: Rows) -> Student:
         streams = Streams.of_chain(settings.seed, number)
-        learner = Learner(streams, size, part.counts, likelihood, prior)
-        return Student(number, learner, part, judged, settings, report)
+        learner = Learner(streams, size, rows.counts, likelihood, prior)
+        return Student(number, learner, rows, sources.judged, settings, report)
 
     with one_blas_thread, ThreadPoolExecutor(n_jobs) as pool:
-        first = choose(sizes, lambda size: student(0, size), pool, n_jobs)
-        others = [student(number, first.learner.size) for number in range(1, settings.members)]
-        list(pool.map(Student.train, others))
-        students = [first, *others]
-        likelihood, predicted = judge(students, held, likelihood, settings)
-        if held is not None:
-            for each in students:
-                each.learner.likelihood = likelihood
-            list(pool.map(lambda each: each.rejoin(whole), students))
-        rings = list(pool.map(lambda each: draw(each, whole, settings), students))
+        first = choose(sizes, lambda size: student(0, size, sources.sample), pool, n_jobs)
+        size, tried = first.learner.size, sources.sample is sources.part
+        students = [student(each, size, sources.part) for each in range(settings.members)]
+        if tried:
+            students[0] = first
+        list(pool.map(Student.train, students[1 if tried else 0 :]))
+        likelihood, predicted = judge(students, sources, likelihood)
+        for each in students:
+            each.learner.likelihood = likelihood
+        if sources.whole is not sources.part:
+            list(pool.map(lambda each: each.rejoin(sources.whole), students))
+        rings = list(pool.map(lambda each: draw(each, sources.whole, settings), students))
     chains = [(own, each.trace) for own, each in zip(rings, students, strict=True)]
-    return Learned(likelihood, chains, predicted, [each.learner for each in students])
+    return Outcome(likelihood, chains, predicted, tuple(each.learner for each in students))
 
 
 def choose(
@@ -261,13 +274,11 @@ def choose(
 
 
 def judge(
-    students: Sequence[Student],
-    held: Observations | None,
-    likelihood: Likelihood,
-    settings: Settings,
+    students: Sequence[Student], sources: Sources, likelihood: Likelihood
 ) -> tuple[Likelihood, Predicted | None]:
     """The likelihood as held-out observations have it, and what was expected of them."""
-    if held is None:
+    held = sources.judged
+    if not sources.is_held_out:
         return likelihood, None
     columns = np.ascontiguousarray(held.coords.T, dtype=np.int32)
     moments = []
@@ -288,11 +299,18 @@ def judge(
 
 def draw(student: Student, rows: Rows, settings: Settings) -> Draws:
     """Draws of one ring, after one pass over the data for the curvature where it stands."""
-    learner = student.learner
-    learner.measure(rows, student.streams, settings.batch_size)
+    student.learner.measure(rows, student.streams, settings.batch_size)
+    return draw_from(student.learner, student.streams, settings)
+
+
+def draw_from(learner: Learner, streams: Streams, settings: Settings) -> Draws:
+    """Draws of a ring whose curvature is known."""
     n_draws = min(settings.draws, max(2, settings.max_bytes // (8 * learner.flat.size)))
-    rings = draw_rings(learner, student.streams.rng(1, Purpose.SPREAD), n_draws)
-    flat = np.stack(list(rings))
+    flat = np.empty((n_draws, learner.flat.size))
+    for row, own in zip(
+        flat, draw_rings(learner, streams.rng(1, Purpose.SPREAD), n_draws), strict=True
+    ):
+        row[:] = own
     _, starts, bonds, strands = learner.ring
     nuisance = np.tile(learner.nuisance, (n_draws, 1))
     return Draws(flat, starts, bonds, strands, nuisance, np.arange(1, n_draws + 1))

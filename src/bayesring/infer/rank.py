@@ -257,8 +257,8 @@ class StrandGrowth:
 def for_chains_only(policy: object) -> ValueError:
     """Say that a policy is not for online EM."""
     return ValueError(
-        f"{type(policy).__name__} changes the rank of a chain in warm-up, and inference='online-em' "
-        "has no chain; give rank='auto', a number, or FixedRank."
+        f"{type(policy).__name__} changes the rank of a chain in warm-up, and online EM has no "
+        "chain; give rank='auto', a number, or FixedRank."
     )
 
 

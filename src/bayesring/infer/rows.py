@@ -6,7 +6,7 @@ units; `batches` cuts them up. Arrays in memory are one source, files another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import NamedTuple, Protocol
 
@@ -30,7 +30,7 @@ class Rows(Protocol):
     """A source of observations that can be gone through many times."""
 
     @property
-    def counts(self) -> list[IntArray]:
+    def counts(self) -> Sequence[IntArray]:
         """Observations of every slice of every mode."""
 
     def chunks(self, streams: Streams, epoch: int) -> Iterator[Chunk]:
@@ -43,7 +43,7 @@ class ArrayRows:
     def __init__(self, data: Observations) -> None:
         data = in_order(data)
         self._columns, self._values = data.coords.T, data.values
-        self.counts = [
+        self.counts: Sequence[IntArray] = [
             np.bincount(column, minlength=n).astype(np.int64)
             for column, n in zip(self._columns, data.shape, strict=True)
         ]

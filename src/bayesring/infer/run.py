@@ -19,6 +19,7 @@ from bayesring import ring
 from bayesring.infer import gibbs, holdout
 from bayesring.infer.base import BlockMap, BrokenChain, Problem, StepInfo, make_problem
 from bayesring.infer.holdout import Predicted, RunningMoments, Watch
+from bayesring.infer.learner import Learner
 from bayesring.infer.rank import Look, RankPolicy
 from bayesring.infer.streams import Streams
 from bayesring.infer.threads import ChainThreads
@@ -96,6 +97,8 @@ class Outcome(NamedTuple):
     chains: list[tuple[Draws, Trace]]
     held_out: Predicted | None
     """Expectations for held-out observations before the chains saw them, if any were held out."""
+    learners: tuple[Learner, ...] = ()
+    """The rings of online EM, which may go on with more data."""
 
 
 class Report(NamedTuple):

@@ -64,7 +64,9 @@ class Bernoulli:
         """W = E[omega] = tanh(f / 2) / (2 f), 1/4 at zero, and s = y - 1/2 (18)."""
         small = np.abs(fitted) < 1e-4
         safe = np.where(small, 1.0, fitted)
-        return WorkingResponse(np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe)), values - 0.5)
+        return WorkingResponse(
+            np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe)), values - 0.5
+        )
 
     def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
         """Count, log likelihood and number of right guesses."""

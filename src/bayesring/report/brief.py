@@ -17,13 +17,15 @@ def brief(fitted: Fitted) -> str:
     sizes = zip(fitted.labels.names, fitted.shape, strict=True)
     diagnostics = fitted.diagnose()
     cells = prod(fitted.shape)
+    scans = min(len(trace.log_likelihood) for trace in fitted.traces)
+    kept = min(fitted.warmup, scans - 1)  # online EM keeps no scan: its last look then
     share = percent(fitted.n_observations / cells)
     rows = {
         "data": times(f"{name} ({size:,})" for name, size in sizes),
         "observations": f"{fitted.n_observations:,} for {cells:,} cells ({share})",
         "rank": ", ".join(times(draws.rank) for draws in fitted.posterior.chains),
         **{
-            name: number(float(np.mean([path[fitted.warmup :] for path in each])))
+            name: number(float(np.mean([path[kept:].mean() for path in each])))
             for name, each in summary.paths(fitted.traces).items()
             if name != "log likelihood"
         },

@@ -1,0 +1,120 @@
+"""Online EM for the estimator: from data and settings to draws, and on with more data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from bayesring.checks import check_count
+from bayesring.filerows import sources_of
+from bayesring.infer import online_em
+from bayesring.infer.learner import Learner
+from bayesring.infer.online_em import RATE, Settings, Sources
+from bayesring.infer.rows import ArrayRows
+from bayesring.infer.run import Draws, Outcome
+from bayesring.infer.streams import Streams
+from bayesring.infer.threads import one_blas_thread
+from bayesring.likelihoods import Likelihood
+from bayesring.observations import Observations
+from bayesring.parquet import Coding, ParquetRows, Survey
+from bayesring.progress import learning_progress, survey_progress
+from bayesring.settings import Model
+
+MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
+"""Adam's rate in each pass over new observations."""
+
+
+def settings_of(parameters: Any, seed: int) -> Settings:
+    """How rings learn, from the parameters of an estimator."""
+    chains = check_count(parameters.chains, "chains", 1)
+    budget = check_count(parameters.max_memory, "max_memory", 1)
+    return Settings(
+        seed,
+        chains,
+        check_count(parameters.draws, "draws", 1),
+        budget // chains,
+        check_count(parameters.batch_size, "batch_size", 1),
+        check_count(parameters.epochs, "epochs", 1),
+    )
+
+
+def learn(
+    data: Observations, model: Model, settings: Settings, n_jobs: int, progress: bool
+) -> Outcome:
+    """Learn from observations in memory."""
+    sources = Sources.in_memory(data, settings.seed)
+    return _run(sources, data.shape, len(data.values), model, settings, n_jobs, progress)
+
+
+def survey_files(files: ParquetRows, progress: bool) -> Survey:
+    """First pass over files: labels, counts, units."""
+    with survey_progress(progress, files.n_rows) as report:
+        return files.survey(report)
+
+
+def coding_of(survey: Survey, likelihood: Likelihood, path: object) -> Coding:
+    """Labels and units for the passes to come, or a sentence on what is wrong with the values."""
+    if survey.n_observed == 0:
+        raise ValueError(f"{path} has {survey.n_rows:,} rows, and none of them has a value.")
+    likelihood.check(np.array([survey.smallest, survey.largest]))
+    if likelihood.estimator_type == "classifier" and not survey.binary:
+        raise ValueError(
+            f"{path} holds values other than 0 and 1, and the likelihood is for binary data; use "
+            "likelihood='gaussian'."
+        )
+    if likelihood.estimator_type == "classifier":
+        return Coding(survey.labels)
+    scale = sqrt(survey.variance) or abs(survey.mean) or 1.0
+    return Coding(survey.labels, survey.mean, scale)
+
+
+def learn_files(
+    files: ParquetRows,
+    survey: Survey,
+    coding: Coding,
+    model: Model,
+    settings: Settings,
+    n_jobs: int,
+    progress: bool,
+) -> Outcome:
+    """Learn one ring from files, in bounded memory."""
+    sources = sources_of(files, survey, coding, settings.seed)
+    settings = settings._replace(members=1)
+    return _run(sources, survey.shape, survey.n_observed, model, settings, n_jobs, progress)
+
+
+def _run(
+    sources: Sources,
+    shape: tuple[int, ...],
+    n: int,
+    model: Model,
+    settings: Settings,
+    n_jobs: int,
+    progress: bool,
+) -> Outcome:
+    sizes = model.policy.sizes(shape, n * model.likelihood.information)
+    with learning_progress(progress, n) as report:
+        return online_em.run(
+            sources, model.likelihood, model.prior, sizes, settings, n_jobs, report
+        )
+
+
+def learn_more(
+    learners: Sequence[Learner], data: Observations, settings: Settings, n_jobs: int
+) -> list[Draws]:
+    """Go on with new observations, in the units of the old; modes may have grown."""
+    rows = ArrayRows(data)
+
+    def more(numbered: tuple[int, Learner]) -> Draws:
+        number, learner = numbered
+        streams = Streams.of_chain(settings.seed, number)
+        learner.grow(data.shape)
+        learner.add(rows, streams, settings.batch_size, MORE_RATES)
+        return online_em.draw_from(learner, streams, settings)
+
+    with one_blas_thread, ThreadPoolExecutor(n_jobs) as pool:
+        return list(pool.map(more, enumerate(learners)))
