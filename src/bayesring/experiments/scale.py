@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +18,17 @@ from bayesring.baselines import BayesianRingVI
 from bayesring.datasets import make_ring
 from bayesring.estimator import TensorRing
 from bayesring.experiments.bench.timing import Chain
-from bayesring.experiments.cells import Cell, Result, Unavailable, write_json
+from bayesring.experiments.cells import Cell, Result, write_json
 from bayesring.infer.base import make_problem
+from bayesring.infer.learner import Learner
+from bayesring.infer.online_em import RATE
+from bayesring.infer.rows import ArrayRows, batches
+from bayesring.infer.streams import Streams
 from bayesring.infer.threads import ChainThreads
 from bayesring.likelihoods import Gaussian
 from bayesring.observations import Observations
 from bayesring.priors import NormalWishart, RingPrior
+from bayesring.types import RingSize
 
 SIZES = (10, 30, 50, 70, 100)
 FURTHER = (178, 316)
@@ -65,21 +69,22 @@ def gibbs_scans(data: Observations, threads: int) -> list[float]:
 
 
 def online_epochs(data: Observations, threads: int) -> list[float]:
-    """Epochs of our online EM: the time of a longer fit less that of a shorter one."""
-    if "epochs" not in signature(TensorRing).parameters:
-        raise Unavailable("Online EM is not available in this version of bayesring.")
-    settings: dict[str, Any] = {
-        "inference": "online-em",
-        "random_state": 0,
-        "n_jobs": threads,
-        "progress": False,
-    }
+    """Epochs of one ring of our online EM, which learns on one thread, with the default batches."""
+    rows, streams = ArrayRows(data), Streams.of_chain(0, 0)
+    likelihood, prior = Gaussian(max_precision=100.0), RingPrior.of(NormalWishart())
+    size = RingSize(1, (RANK,) * len(data.shape))
+    learner = Learner(streams, size, rows.counts, likelihood, prior)
+    learner.set_counts(rows.counts)
+    source = batches(rows, streams, TensorRing().batch_size)
 
-    def fit(epochs: int) -> Any:
-        model = TensorRing(RANK, **settings | {"epochs": epochs})
-        return model.fit(data.coords, data.values, shape=data.shape)
+    def epoch() -> None:
+        seen = 0
+        while seen < len(data.values):
+            columns, values = next(source)
+            learner.learn(columns, values, RATE, True)
+            seen += len(values)
 
-    return _by_length(fit)
+    return _repeat(epoch)
 
 
 def variational_iterations(data: Observations, threads: int) -> list[float]:
@@ -103,20 +108,22 @@ def _repeat(step: Callable[[], Any]) -> list[float]:
 
 
 def _by_length(fit: Callable[[int], Any]) -> list[float]:
-    """Seconds per iteration of a fit, three times: those of a fit of 1 + k less those of 1."""
+    """Seconds per iteration of a fit, three times: those of a fit of 1 + n less those of 1.
+
+    n grows until the longer fit takes clearly more time than the shorter.
+    """
     fit(1)
+    n = 2
+    while n < MOST and _time(fit, 1 + n) - _time(fit, 1) < ENOUGH / 4:
+        n = min(3 * n, MOST)
+    short = min(_time(fit, 1) for _ in range(3))
+    return [(_time(fit, 1 + n) - short) / n for _ in range(3)]
+
+
+def _time(fit: Callable[[int], Any], length: int) -> float:
     begin = time.perf_counter()
-    fit(2)
-    n = max(2, min(MOST, int(ENOUGH / (time.perf_counter() - begin + 1e-9))))
-    found = []
-    for _ in range(3):
-        marks = [time.perf_counter()]
-        for length in (1, 1 + n):
-            fit(length)
-            marks.append(time.perf_counter())
-        short, long = np.diff(marks)
-        found.append(max(float(long - short), 1e-9) / n)
-    return found
+    fit(length)
+    return time.perf_counter() - begin
 
 
 METHODS = {
