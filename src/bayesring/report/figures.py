@@ -275,7 +275,7 @@ def plot_scale(
         axis.annotate(
             label,
             (across[-1], seconds[-1]),
-            xytext=(-4, 12) if ends_early else (6, 9 * _crowding(seconds[-1], last)),
+            xytext=(-16, 12) if ends_early else (6, 9 * _crowding(seconds[-1], last)),
             textcoords="offset points",
             color=colour,
             ha="right" if ends_early else "left",
