@@ -11,7 +11,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo examples test test-slow lint types format bench bench-check accuracy rank-study reliability clean
+.PHONY: help setup demo examples test test-slow lint types format bench bench-check accuracy reproduce reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -59,8 +59,9 @@ accuracy: setup  ## the defaults on six real data sets beside the paper and SMUR
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python benchmarks/accuracy.py
 
-rank-study: setup  ## the paper's study of automatic rank, into docs/rank.json
-	$(BIN)/python benchmarks/rank_study.py
+reproduce: setup  ## the paper's tables and figures with ours beside them, into docs; goes on where it stopped
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/bayesring reproduce all --out docs
 
 reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md
 	$(BIN)/python benchmarks/reliability.py

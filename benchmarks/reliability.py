@@ -17,14 +17,14 @@ import numpy as np
 from rich.progress import track
 
 from bayesring import TensorRing, metrics
-from bayesring.datasets import load_indian_pines, load_ushcn, random_split
+from bayesring.datasets import Dataset, load_indian_pines, load_ushcn, random_split
 from bayesring.types import FloatArray
 
 ROOT = Path(__file__).parent.parent
 SEEDS = (0, 1, 2)
 LEVELS = (0.5, 0.9)
 N_TEST = 40_000
-CASES: list[tuple[str, Callable[[], FloatArray], float]] = [
+CASES: list[tuple[str, Callable[[], Dataset], float]] = [
     ("USHCN", load_ushcn, 0.05),
     ("USHCN", load_ushcn, 0.10),
     ("USHCN", load_ushcn, 0.50),
@@ -63,7 +63,7 @@ def measure_all() -> list[dict[str, Any]]:
     """Measure every case with every seed."""
     jobs = [(case, seed) for case in CASES for seed in SEEDS]
     return [
-        {"data": name, "known": share, "seed": seed} | measure(loader(), share, seed)
+        {"data": name, "known": share, "seed": seed} | measure(loader().tensor, share, seed)
         for (name, loader, share), seed in track(jobs, "coverage")
     ]
 

@@ -36,7 +36,7 @@ print(completion.table.sample(5, random_state=1).to_string(index=False, float_fo
 
 filled = completion.table
 hidden = table["value"].isna().to_numpy()
-truth = load_ushcn().ravel()
+truth = load_ushcn().tensor.ravel()
 error = (filled["mean"] - truth)[hidden]
 inside = ((filled["lower"] <= truth) & (truth <= filled["upper"]))[hidden]
 print(f"rank found           {completion.model.rank_}")

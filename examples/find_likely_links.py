@@ -21,7 +21,7 @@ if os.environ.get("BAYESRING_QUICK"):  # a short run, to see that all works
 # %% ## The table
 # One row per question. Any of the keys could be names; here they are made up.
 
-answers = load_kinship()
+answers = load_kinship().tensor
 speaker, listener, term = np.indices(answers.shape).reshape(3, -1)
 questions = pl.DataFrame(
     {

@@ -23,7 +23,7 @@ if os.environ.get("BAYESRING_QUICK"):  # a short run, to see that all works
 # Every tenth band of Indian Pines as an `xarray.DataArray`; NaN is what was not recorded.
 
 scene = xr.DataArray(
-    load_indian_pines()[:, :, ::step], dims=("row", "column", "band"), name="radiance"
+    load_indian_pines().tensor[:, :, ::step], dims=("row", "column", "band"), name="radiance"
 ).assign_coords(band=np.arange(0, 200, step))
 known = np.random.default_rng(0).random(scene.shape) < 0.1
 recorded = scene.where(known)

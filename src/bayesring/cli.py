@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from bayesring.cli_reproduce import reproduce
+
 app = typer.Typer(
     help="Bayesian completion of multiway data.",
     no_args_is_help=True,
@@ -60,6 +62,9 @@ Jobs = Annotated[int | None, typer.Option(help="Threads; all cores if left out."
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show the traceback.")]
+
+
+app.command()(reproduce)
 
 
 @app.callback()

@@ -1,18 +1,19 @@
-"""Alog: access log of a file system, 200 users x 100 actions x 200 resources, five folds.
-
-Values are log(1 + count), with zeros sampled in (Zhe et al., 2016); the folds are those published
-with Fang et al., "Bayesian streaming sparse Tucker decomposition" (repository
-xuangu-fang/Bayesian-streaming-sparse-tucker). Only 21 of the 100 actions occur among the nonzeros.
-"""
+"""Alog: access log of a file system, 200 users x 100 actions x 200 resources, five folds."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayesring.datasets.cache import fetch
+from bayesring.datasets.cache import address, fetch
+from bayesring.datasets.dataset import N_FOLDS, Dataset, Description, numbered, united
+from bayesring.datasets.splits import Fold
 from bayesring.observations import Observations
 
 SHAPE = (200, 100, 200)
+REPOSITORY = (
+    "xuangu-fang/Bayesian-streaming-sparse-tucker",
+    "e87dafbb0d951de43e4bfac7eb2e3bbfbd46840a",
+)
 CHECKSUMS = {
     "train": (
         "ae48dede8b51b571e4663472a55158de6c7c85cc7cbf87d5055dcc805b6c7efe",
@@ -29,23 +30,40 @@ CHECKSUMS = {
         "374fd00b9790a0ee8a5f41e28a78a091d0b2ad099c10dc074dbbd6714b49a23d",
     ),
 }
+DESCRIPTION = Description(
+    name="Alog",
+    content=(
+        "How often a user did an action on a resource, log(1 + count), with zeros sampled in; only "
+        "21 of the 100 actions occur among the nonzeros."
+    ),
+    source=address(*REPOSITORY, "data/alog"),
+    licence="None stated by the repository.",
+    citation=(
+        "Zhe, Xu, Chu, Qi and Park (2015), Scalable nonparametric multiway data analysis, AISTATS; "
+        "folds of Fang, Kirby and Zhe (2021), Bayesian streaming sparse Tucker decomposition, UAI."
+    ),
+    protocol="Five random splits as published, zeros drawn anew for each. RMSE, MAE.",
+)
 
 
-def load_alog(fold: int) -> tuple[Observations, Observations]:
-    """Training and test observations of one of the folds 0 to 4."""
-    if fold not in range(5):
-        raise ValueError(f"fold must be 0 to 4, got {fold!r}.")
-    return _load("train", fold), _load("test", fold)
+def load_alog() -> Dataset:
+    """Values at some cells of (200, 100, 200): user, action, resource."""
+    users, actions, resources = SHAPE
+    return Dataset(
+        DESCRIPTION,
+        SHAPE,
+        numbered(user=users, action=actions, resource=resources),
+        lambda: united([_fold(fold) for fold in range(N_FOLDS)]),
+        _fold,
+    )
+
+
+def _fold(fold: int) -> Fold:
+    return Fold(_load("train", fold), _load("test", fold))
 
 
 def _load(part: str, fold: int) -> Observations:
     name = f"{part}-fold-{fold + 1}.txt"
-    path = fetch(
-        f"alog/{name}",
-        CHECKSUMS[part][fold],
-        "xuangu-fang/Bayesian-streaming-sparse-tucker",
-        "e87dafbb0d951de43e4bfac7eb2e3bbfbd46840a",
-        f"data/alog/{name}",
-    )
+    path = fetch(f"alog/{name}", CHECKSUMS[part][fold], *REPOSITORY, f"data/alog/{name}")
     rows = np.loadtxt(path, delimiter=",")
     return Observations(rows[:, :3].astype(np.int64) - 1, rows[:, 3], SHAPE)

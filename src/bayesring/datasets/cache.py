@@ -6,31 +6,60 @@ import hashlib
 import os
 from pathlib import Path
 
+from bayesring.progress import DownloadProgress
+
 GITHUB_FILE = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
+
+
+def address(repository: str, commit: str, path: str) -> str:
+    """Address of a file of a repository, as it was at a commit."""
+    return GITHUB_FILE.format(repository=repository, commit=commit, path=path)
 
 
 def fetch(name: str, sha256: str, repository: str, commit: str, path: str) -> Path:
     """Path of a data file whose content has the given checksum.
 
     Looks for `name` in the folder named by ``BAYESRING_DATA``; otherwise downloads it once into
-    the user's cache.
+    the user's cache, with a progress bar.
     """
     folder = os.environ.get("BAYESRING_DATA")
-    if folder:
-        found = Path(folder) / name
-        if not found.is_file():
-            raise FileNotFoundError(
-                f"BAYESRING_DATA names the folder {folder}, but {name} is not in it."
-            )
-        if hashlib.sha256(found.read_bytes()).hexdigest() != sha256:
-            raise ValueError(f"{found} is not the published file: its checksum differs.")
-        return found
+    if not folder:
+        return _download(address(repository, commit, path), name, sha256)
+    found = Path(folder) / name
+    if not found.is_file():
+        raise FileNotFoundError(
+            f"BAYESRING_DATA names the folder {folder}, but {name} is not in it."
+        )
+    if hashlib.sha256(found.read_bytes()).hexdigest() != sha256:
+        raise ValueError(f"{found} is not the published file: its checksum differs.")
+    return found
+
+
+def _download(url: str, name: str, sha256: str) -> Path:
+    """The file in the user's cache, downloaded if it is not there or is damaged."""
     try:
         import pooch
     except ImportError:
         raise ImportError(
             "Downloading data sets needs pooch: pip install 'bayesring[data]'."
         ) from None
-    url = GITHUB_FILE.format(repository=repository, commit=commit, path=path)
     cache = pooch.os_cache("bayesring") / Path(name).parent
-    return Path(pooch.retrieve(url, f"sha256:{sha256}", Path(name).name, cache))
+    with DownloadProgress(name) as bar:
+        try:
+            retrieved = pooch.retrieve(
+                url,
+                f"sha256:{sha256}",
+                Path(name).name,
+                cache,
+                downloader=pooch.HTTPDownloader(progressbar=bar),
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"{url} does not give the published file: its checksum differs."
+            ) from error
+        except OSError as error:
+            raise OSError(
+                f"{name} is not here and could not be downloaded: connect to the network, or save "
+                f"{url} as {name} in a folder and name that folder with BAYESRING_DATA."
+            ) from error
+    return Path(retrieved)

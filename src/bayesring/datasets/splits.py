@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesring.observations import Observations
-from bayesring.types import IntArray
+from bayesring.types import FloatArray, IntArray
 
 
 class Split(NamedTuple):
@@ -16,6 +16,13 @@ class Split(NamedTuple):
 
     train: IntArray
     test: IntArray
+
+
+class Fold(NamedTuple):
+    """Training and test observations."""
+
+    train: Observations
+    test: Observations
 
 
 def random_split(shape: tuple[int, ...], share: float, seed: int) -> Split:
@@ -27,9 +34,15 @@ def random_split(shape: tuple[int, ...], share: float, seed: int) -> Split:
     return Split(*(np.stack(np.unravel_index(part, shape), axis=1) for part in parts))
 
 
+def random_fold(tensor: FloatArray, share: float, seed: int) -> Fold:
+    """The observations of a random split of a fully known tensor."""
+    split = random_split(tensor.shape, share, seed)
+    return Fold(*(Observations(part, tensor[tuple(part.T)], tensor.shape) for part in split))
+
+
 def balanced_fold(
     ones: IntArray, shape: tuple[int, ...], fold: int, n_folds: int = 5, seed: int = 0
-) -> tuple[Observations, Observations]:
+) -> Fold:
     """Training and test part of one of `n_folds` folds of all ones and as many zeros.
 
     The zeros are drawn from the other cells without replacement, the rows shuffled; one seed
@@ -39,29 +52,39 @@ def balanced_fold(
         raise ValueError(f"fold must be 0 to {n_folds - 1}, got {fold!r}.")
     rng = np.random.default_rng(seed)
     cells = np.ravel_multi_index(tuple(ones.T), shape)
-    zeros = _draw_others(rng, np.unique(cells), prod(shape), len(cells))
+    zeros = draw_cells(rng, prod(shape), len(cells), np.unique(cells))
     chosen = np.concatenate([cells, zeros])
     values = np.concatenate([np.ones(len(cells)), np.zeros(len(zeros))])
     order = rng.permutation(len(chosen))
     coords = np.stack(np.unravel_index(chosen[order], shape), axis=1)
     values = values[order]
     is_test = np.arange(len(order)) % n_folds == fold
-    return (
+    return Fold(
         Observations(coords[~is_test], values[~is_test], shape),
         Observations(coords[is_test], values[is_test], shape),
     )
 
 
-def _draw_others(rng: np.random.Generator, taken: IntArray, cells: int, number: int) -> IntArray:
-    """Draw `number` distinct cells that are not among `taken`, by rejection."""
+def draw_cells(
+    rng: np.random.Generator, cells: int, number: int, taken: IntArray | None = None
+) -> IntArray:
+    """Draw `number` distinct ones of `cells` cells that are not among `taken`.
+
+    By a permutation if most of the cells are wanted, otherwise by rejection, which needs memory
+    for the drawn ones only.
+    """
+    taken = np.empty(0, dtype=np.int64) if taken is None else taken
     if number > cells - len(taken):
         raise ValueError(
-            f"{number} zeros are wanted, but only {cells - len(taken)} cells are not ones."
+            f"{number} cells are wanted, but there are only {cells - len(taken)} to draw from."
         )
+    if len(taken) == 0 and 10 * number > cells:
+        return rng.permutation(cells)[:number]
     found = np.empty(0, dtype=np.int64)
     while len(found) < number:
         drawn = rng.integers(0, cells, 2 * (number - len(found)) + 10)
-        drawn = drawn[~np.isin(drawn, taken)]
+        if len(taken):
+            drawn = drawn[~np.isin(drawn, taken)]
         both = np.concatenate([found, drawn])
         found = both[np.sort(np.unique(both, return_index=True)[1])]
     return found[:number]

@@ -1,8 +1,4 @@
-"""USHCN: monthly climate series, 17 variables x 125 places x 156 months, standardised per series.
-
-From the United States Historical Climatology Network, as prepared for the tensor ring paper
-(repository taozerui/scalable_btr).
-"""
+"""USHCN: monthly climate series, 17 variables x 125 places x 156 months, standardised."""
 
 from __future__ import annotations
 
@@ -12,27 +8,47 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat
 
-from bayesring.datasets.cache import fetch
-from bayesring.datasets.splits import random_split
-from bayesring.types import FloatArray
+from bayesring.datasets.cache import address, fetch
+from bayesring.datasets.dataset import Dataset, Description, whole
+from bayesring.datasets.splits import random_fold, random_split
 
 FIRST_MONTH, N_MONTHS = np.datetime64("1990-01"), 156
 """The months that the source of the series covers, 1990 to 2002; the file itself has no dates."""
+SHARE = 0.1
+FILE = (
+    "taozerui/scalable_btr",
+    "197ea39a9bf7ab0a530363d022d61e3f2b066c7d",
+    "data/USHCN.mat",
+)
+DESCRIPTION = Description(
+    name="USHCN",
+    content="Monthly climate series, variable x place x month, each standardised.",
+    source=address(*FILE),
+    licence="None stated by the repository; the station records are those of a US agency.",
+    citation=(
+        "United States Historical Climatology Network, National Centers for Environmental "
+        "Information, NOAA; as prepared for Tao, Tanaka and Zhao (2023), Scalable Bayesian tensor "
+        "ring factorization for multiway data analysis, ICONIP."
+    ),
+    protocol="Five seeds: 10 % of the cells for training, all others for testing. RMSE, MAE.",
+)
 
 
-def load_ushcn() -> FloatArray:
+def load_ushcn() -> Dataset:
     """Standardised values (17, 125, 156): variable, place, month."""
-    series = _content()["data_series"]
-    return np.stack([series[variable][0] for variable in range(len(series))])
-
-
-def ushcn_labels() -> dict[str, NDArray[Any]]:
-    """Labels of each mode: variables such as TMP, places such as 30.475N 114.75W, first days."""
     content = _content()
+    series = content["data_series"]
+    tensor = np.stack([series[variable][0] for variable in range(len(series))])
     variables = np.array([str(name[0]) for name in content["variable_names"][0]])
     places = np.array([f"{north}N {-east}W" for north, east in content["locations"]])
     months = (FIRST_MONTH + np.arange(N_MONTHS)).astype("M8[D]")
-    return {"variable": variables, "place": places, "month": months}
+    return Dataset(
+        DESCRIPTION,
+        tensor.shape,
+        {"variable": variables, "place": places, "month": months},
+        lambda: whole(tensor),
+        lambda seed: random_fold(tensor, SHARE, seed),
+    )
 
 
 def ushcn_table(share: float = 1.0, seed: int = 0) -> dict[str, NDArray[Any]]:
@@ -40,22 +56,22 @@ def ushcn_table(share: float = 1.0, seed: int = 0) -> dict[str, NDArray[Any]]:
 
     The others are NaN. The known ones are those that `random_split` draws for training.
     """
-    values, labels = load_ushcn(), ushcn_labels()
-    known = np.zeros(values.shape, dtype=bool)
-    known[tuple(random_split(values.shape, share, seed).train.T)] = True
-    cells = np.indices(values.shape).reshape(values.ndim, -1)
+    data = load_ushcn()
+    known = np.zeros(data.shape, dtype=bool)
+    known[tuple(random_split(data.shape, share, seed).train.T)] = True
     columns = {
-        name: levels[places] for (name, levels), places in zip(labels.items(), cells, strict=True)
+        name: levels[places]
+        for (name, levels), places in zip(
+            data.labels.items(), data.observations.coords.T, strict=True
+        )
     }
-    return columns | {"value": np.where(known, values, np.nan).ravel()}
+    return columns | {"value": np.where(known.ravel(), data.observations.values, np.nan)}
 
 
 def _content() -> dict[str, Any]:
     path = fetch(
         "ushcn/USHCN.mat",
         "67a48fc1dd6077d650aa54d9795d0a6f3dc0756efebbfc4d722f47b61f9ae967",
-        "taozerui/scalable_btr",
-        "197ea39a9bf7ab0a530363d022d61e3f2b066c7d",
-        "data/USHCN.mat",
+        *FILE,
     )
     return dict(loadmat(path))

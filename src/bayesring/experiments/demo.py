@@ -51,7 +51,7 @@ def run_demo(seed: int = 0, **settings: Any) -> tuple[DemoResult, DemoPictures, 
     four, so that it takes a minute.
     """
     begin = time.perf_counter()
-    scene = load_indian_pines()
+    scene = load_indian_pines().tensor
     split = random_split(scene.shape, SHARE, seed)
     known = tuple(split.train.T)
     settings = {"chains": 2} | settings

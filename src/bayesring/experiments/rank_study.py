@@ -1,13 +1,11 @@
 """The paper's rank study: how often the true rank is found, from any start, under noise.
 
 Tensors of size 10 x 10 x 10 x 10 and ring rank 5 are drawn, standardised, covered with noise and
-partly hidden. A chain then adapts its rank in warm-up. Each run leaves one small file, so that a
-study that was stopped goes on where it was.
+partly hidden; then the rank is adapted by one of our strategies, or pruned by BTR-VI.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
@@ -15,9 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from bayesring import ring
+from bayesring.baselines import BayesianRingVI
+from bayesring.datasets import make_ring
+from bayesring.experiments.cells import Cell, Result, write_json
 from bayesring.infer import gibbs, holdout
 from bayesring.infer.base import make_problem
 from bayesring.infer.rank import Adaption, RankPolicy, Truncation
@@ -28,16 +27,31 @@ from bayesring.likelihoods import Gaussian
 from bayesring.observations import Observations
 from bayesring.priors import Fixed, GammaProcess
 from bayesring.priors.base import CorePrior, RingPrior
-from bayesring.storage import replacing
 from bayesring.types import FloatArray
 
 SHAPE, RANK = (10, 10, 10, 10), (5, 5, 5, 5)
 NOISE = (10, 15, 20, 25, 30)
 """Signal-to-noise ratios, in decibels."""
 MISSING = (0.1, 0.3, 0.5, 0.7, 0.9)
-STARTS = (("adaption", 2), ("adaption", 5), ("adaption", 10), ("truncation", 5), ("truncation", 10))
+N_TENSORS = 3
+"""Per cell of the map; BTR-VI, whose cost grows with R^6, has one."""
 POLICIES: dict[str, Callable[[int], RankPolicy]] = {"adaption": Adaption, "truncation": Truncation}
-WARMUP = 1500
+VARIATIONAL = "BTR-VI"
+STARTS = (
+    ("adaption", 2),
+    ("adaption", 5),
+    ("adaption", 10),
+    ("truncation", 5),
+    ("truncation", 10),
+    (VARIATIONAL, 2),
+    (VARIATIONAL, 5),
+)
+"""Strategies and initial ranks. BTR-VI and truncation only drop factors."""
+WARMUP, ITERATIONS = 1500, 500
+"""Scans of a chain, and iterations of BTR-VI, as in the paper."""
+QUICK_LENGTH = 60
+"""Both of a smoke test."""
+COSTS = {"adaption": 12.0, "truncation": 15.0, VARIATIONAL: 60.0}
 
 
 class Run(NamedTuple):
@@ -49,51 +63,35 @@ class Run(NamedTuple):
     missing: float
     tensor: int
 
-    @property
-    def name(self) -> str:
-        """Place of the run's file under the folder of results."""
-        place = f"{self.strategy}-{self.initial}"
-        return f"{place}/snr{self.snr}-missing{self.missing:g}-tensor{self.tensor}.json"
-
-
-class RunResult(NamedTuple):
-    """What a run found."""
-
-    rank: tuple[int, ...]
-    error: float
-    noise: float
-    """Standard deviation of the noise, as the chain's last scan has it."""
-    seconds: float
+    def cell(self, quick: bool = False) -> Cell:
+        """The work, with the file that keeps it."""
+        method = f"{self.strategy}-{self.initial}"
+        cost = 2.0 if quick else COSTS[self.strategy]
+        place = f"snr{self.snr}-missing{self.missing:g}"
+        part = f"tensor{self.tensor}"
+        return Cell(f"rank/{method}", place, method, part, work, (self, quick), cost)
 
 
 def all_runs(
-    tensors: Iterable[int] = range(3),
+    tensors: Iterable[int] = range(N_TENSORS),
     starts: Iterable[tuple[str, int]] = STARTS,
     noise: Iterable[int] = NOISE,
     missing: Iterable[float] = MISSING,
 ) -> list[Run]:
     """Every run of the study: the first tensor of each cell from every start, then the next."""
     places = product(tensors, noise, missing, starts)
-    return [Run(*start, snr, share, tensor) for tensor, snr, share, start in places]
+    runs = [Run(*start, snr, share, tensor) for tensor, snr, share, start in places]
+    return [run for run in runs if run.strategy != VARIATIONAL or run.tensor == 0]
 
 
-def draw_tensor(rng: Generator, shape: Sequence[int], rank: Sequence[int]) -> FloatArray:
-    """Draw a ring with standard normal cores and bring its entries to mean zero, variance one."""
-    cores = [
-        rng.standard_normal((size, 1, rank[mode - 1], rank[mode]))
-        for mode, size in enumerate(shape)
-    ]
-    tensor = ring.dense(cores)
-    return np.asarray((tensor - tensor.mean()) / tensor.std())
+def quick_runs() -> list[Run]:
+    """Runs of a smoke test: every start, in two corners of the map."""
+    return all_runs([0], noise=[10], missing=[0.1]) + all_runs([0], noise=[30], missing=[0.9])
 
 
-def observe(rng: Generator, tensor: FloatArray, snr: float, missing: float) -> Observations:
-    """Add normal noise of `snr` decibels below the signal, and hide a share of the cells."""
-    noisy = tensor + rng.standard_normal(tensor.shape) * tensor.std() * 10 ** (-snr / 20)
-    n_seen = round((1 - missing) * tensor.size)
-    seen = np.sort(rng.permutation(tensor.size)[:n_seen])
-    coords = np.stack(np.unravel_index(seen, tensor.shape), axis=1)
-    return Observations(coords, noisy.ravel()[seen], tensor.shape)
+def make_cells(quick: bool = False) -> list[Cell]:
+    """The cells of the study."""
+    return [run.cell(quick) for run in (quick_runs() if quick else all_runs())]
 
 
 def rank_error(found: Sequence[int], true: Sequence[int]) -> float:
@@ -120,106 +118,113 @@ def find_rank(
     return chain.state.rank, chain.described["noise"][-1]
 
 
-def perform(run: Run, seed: int = 0, warmup: int = WARMUP) -> RunResult:
+def prune_rank(data: Observations, initial: int, seed: int, iterations: int) -> tuple[int, ...]:
+    """Rank that BTR-VI is left with."""
+    model = BayesianRingVI(rank=initial, max_iter=iterations, random_state=seed, progress=False)
+    return tuple(map(int, model.fit(data.coords, data.values, shape=data.shape).rank_))
+
+
+def work(run: Run, quick: bool, threads: int = 1) -> Result:
     """Draw the run's tensor, which is the same from every start, and find its rank."""
     begin = time.perf_counter()
-    rng = np.random.default_rng([seed, run.tensor, run.snr, round(100 * run.missing)])
-    data = observe(rng, draw_tensor(rng, SHAPE, RANK), run.snr, run.missing)
-    rank, noise = find_rank(data, POLICIES[run.strategy](run.initial), run.tensor, warmup)
-    return RunResult(rank, rank_error(rank, RANK), noise, time.perf_counter() - begin)
+    seed = [0, run.tensor, run.snr, round(100 * run.missing)]
+    data = make_ring(SHAPE, RANK, snr=run.snr, missing=run.missing, seed=seed).observations
+    found: Result = {}
+    if run.strategy == VARIATIONAL:
+        length = QUICK_LENGTH // 10 if quick else ITERATIONS
+        rank = prune_rank(data, run.initial, run.tensor, length)
+    else:
+        length = QUICK_LENGTH if quick else WARMUP
+        rank, noise = find_rank(data, POLICIES[run.strategy](run.initial), run.tensor, length)
+        found = {"noise": noise}
+    return {
+        **run._asdict(),
+        "seed": seed,
+        "threads": 1,
+        "rank": list(map(int, rank)),
+        "error": rank_error(rank, RANK),
+        **found,
+        "seconds": time.perf_counter() - begin,
+    }
 
 
-def run_study(
-    folder: Path,
-    runs: Iterable[Run],
-    seed: int = 0,
-    warmup: int = WARMUP,
-    report: Callable[[Run, RunResult], None] | None = None,
-) -> dict[Run, RunResult]:
-    """Perform what has no file in `folder` yet, read the rest, and return all results."""
-    results = {}
-    for run in runs:
-        path = folder / run.name
-        if not path.exists():
-            _write(path, {**run._asdict(), **perform(run, seed, warmup)._asdict()})
-        results[run] = _read(path)
-        if report is not None:
-            report(run, results[run])
-    return results
+def load_results(out: Path, quick: bool = False) -> dict[Run, Result]:
+    """What the runs found, of those that are there."""
+    runs = quick_runs() if quick else all_runs()
+    found = {run: run.cell(quick).load(out) for run in runs}
+    return {run: result for run, result in found.items() if result and "error" in result}
 
 
-def _read(path: Path) -> RunResult:
-    kept: dict[str, Any] = json.loads(path.read_text())
-    return RunResult(tuple(kept["rank"]), kept["error"], kept["noise"], kept["seconds"])
-
-
-def _write(path: Path, content: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(content) + "\n")
-
-
-def error_map(results: dict[Run, RunResult], strategy: str, initial: int) -> FloatArray:
+def error_map(results: dict[Run, Result], strategy: str, initial: int) -> FloatArray:
     """Mean error of every cell, (noise, missing); NaN where nothing has been run."""
     errors = np.full((len(NOISE), len(MISSING)), np.nan)
     for (row, snr), (column, missing) in product(enumerate(NOISE), enumerate(MISSING)):
         cell = (strategy, initial, snr, missing)
-        here = [result.error for run, result in results.items() if run[:4] == cell]
+        here = [result["error"] for run, result in results.items() if run[:4] == cell]
         if here:
             errors[row, column] = np.mean(here)
     return errors
 
 
-def summarise(results: dict[Run, RunResult]) -> dict[str, dict[str, Any]]:
+def summarise(results: dict[Run, Result]) -> dict[str, dict[str, Any]]:
     """Per start: mean error up to 70 % missing and over all cells, the map, runs and time."""
     summary = {}
-    for strategy, initial in dict.fromkeys(run[:2] for run in results):
-        errors = error_map(results, strategy, initial)
+    for strategy, initial in STARTS:
         own = [result for run, result in results.items() if run[:2] == (strategy, initial)]
+        if not own:
+            continue
+        errors = error_map(results, strategy, initial)
         summary[f"{strategy} from {initial}"] = {
             "up_to_70_missing": _mean(errors[:, :4]),
+            "at_90_missing": _mean(errors[:, 4:]),
             "all": _mean(errors),
-            "map": [[round(float(cell), 4) for cell in row] for row in errors],
+            "map": [[None if np.isnan(x) else round(float(x), 4) for x in row] for row in errors],
             "runs": len(own),
-            "seconds": round(sum(result.seconds for result in own), 1),
+            "seconds": round(sum(result["seconds"] for result in own), 1),
         }
     return summary
 
 
-def _mean(errors: FloatArray) -> float:
-    """Mean of the cells that have been run, NaN if none has."""
+def _mean(errors: FloatArray) -> float | None:
+    """Mean of the cells that have been run, None if none has."""
     known = errors[np.isfinite(errors)]
-    return round(float(known.mean()), 4) if known.size else float("nan")
+    return round(float(known.mean()), 4) if known.size else None
 
 
 def table(summary: dict[str, dict[str, Any]]) -> str:
     """The summary as Markdown: one row per start."""
     lines = [
-        "| | mean error, up to 70 % missing | all cells | runs | seconds per run |",
-        "|---|---|---|---|---|",
+        "| strategy and start | mean error, up to 70 % missing | 90 % missing | all cells | runs "
+        "| seconds per run |",
+        "|---|---|---|---|---|---|",
     ]
     for name, row in summary.items():
+        numbers = [
+            "-" if row[part] is None else f"{row[part]:.3f}"
+            for part in ("up_to_70_missing", "at_90_missing", "all")
+        ]
         pace = row["seconds"] / row["runs"]
-        numbers = f"{row['up_to_70_missing']:.3f} | {row['all']:.3f} | {row['runs']} | {pace:.1f}"
-        lines.append(f"| {name} | {numbers} |")
-    return "\n".join(lines)
+        lines.append(f"| {name} | {' | '.join(numbers)} | {row['runs']} | {pace:.1f} |")
+    return "\n".join(lines) + "\n"
 
 
-def write_study(folder: Path, results: dict[Run, RunResult]) -> dict[str, dict[str, Any]]:
-    """Write summary and heat maps into `folder`, and return the summary."""
-    from bayesring.report.figures import plot_heat_maps
+def write(out: Path, quick: bool = False) -> None:
+    """Write summary, table and heat maps of what has been run."""
+    from bayesring.report.figures import plot_heat_maps, save_both
 
-    summary = summarise(results)
-    _write(folder / "summary.json", summary)
+    summary = summarise(load_results(out, quick))
+    if not summary:
+        return
+    write_json(out / "tables" / "rank.json", summary)
+    (out / "tables" / "rank.md").write_text(table(summary))
     maps = {
-        f"{name}\n({row['up_to_70_missing']:.3f}; all cells {row['all']:.3f})": np.array(row["map"])
+        f"{name}\nmean {row['all']:.3f}": np.array(row["map"], dtype=float)
         for name, row in summary.items()
     }
-    plot_heat_maps(
-        folder / "rank.png",
+    figure = plot_heat_maps(
         maps,
         ("SNR (dB)", [str(snr) for snr in NOISE]),
         ("missing", [f"{share:.0%}" for share in MISSING]),
         "error of the rank",
     )
-    return summary
+    save_both(figure, out / "images" / "rank")

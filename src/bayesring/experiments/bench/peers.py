@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesring import TensorRing, diagnostics, metrics, ring
 from bayesring.baselines.smurff import smurff_session
-from bayesring.datasets import load_enron, load_ushcn, random_split
+from bayesring.datasets import load_enron, load_ushcn
 from bayesring.experiments.bench.timing import CLIMATE, Chain, Row, least, random_data
 from bayesring.infer import holdout
 from bayesring.infer.threads import ChainThreads, count_threads, one_blas_thread
@@ -62,15 +62,17 @@ def smurff_targets() -> Iterator[Row]:
         yield Row("time to SMURFF's RMSE on USHCN", None, "x faster", note="no smurff")
         yield Row("time to SMURFF's AUC on Enron", None, "x faster", note="no smurff")
         return
-    tensor = load_ushcn()
-    split = random_split(tensor.shape, 0.1, 0)
-    some = split.test[:: len(split.test) // 20_000]
-    train, test = (
-        Observations(part, tensor[tuple(part.T)], tensor.shape) for part in (split.train, some)
-    )
-    yield _target("RMSE on USHCN", train, test, 25, 5, "gaussian", metrics.rmse)
+    train, test = load_ushcn().split(0)
+    step = len(test.values) // 20_000
+    some = Observations(test.coords[::step], test.values[::step], test.shape)
+    yield _target("RMSE on USHCN", train, some, 25, 5, "gaussian", metrics.rmse)
     yield _target(
-        "AUC on Enron", *load_enron(0), 20, 3, "bernoulli", lambda y, p: 1 - metrics.auc(y, p)
+        "AUC on Enron",
+        *load_enron().split(0),
+        20,
+        3,
+        "bernoulli",
+        lambda y, p: 1 - metrics.auc(y, p),
     )
 
 

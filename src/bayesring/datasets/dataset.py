@@ -1,0 +1,80 @@
+"""What every loader gives back: observations, labels, folds, and where the data come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesring.datasets.splits import Fold
+from bayesring.observations import Observations
+from bayesring.types import FloatArray
+
+N_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a data set is, where it comes from, on which terms, and what to cite."""
+
+    name: str
+    content: str
+    source: str
+    """Address of the files."""
+    licence: str
+    citation: str
+    protocol: str
+    """How a fold is made, and what is scored."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set: everything that is known, labels of each mode, and the folds it is scored on."""
+
+    description: Description
+    shape: tuple[int, ...]
+    labels: dict[str, NDArray[Any]]
+    """Name of each mode, and the labels of its levels."""
+    read: Callable[[], Observations]
+    make_fold: Callable[[int], Fold]
+
+    @cached_property
+    def observations(self) -> Observations:
+        """Every known cell, once; of DBLP only the ones are known."""
+        return self.read()
+
+    @property
+    def tensor(self) -> FloatArray:
+        """The whole tensor, NaN where a cell is not known."""
+        dense = np.full(self.shape, np.nan)
+        dense[tuple(self.observations.coords.T)] = self.observations.values
+        return dense
+
+    def split(self, fold: int) -> Fold:
+        """Training and test observations of one of the folds (or seeds) 0 to 4."""
+        if fold not in range(N_FOLDS):
+            raise ValueError(f"fold must be 0 to {N_FOLDS - 1}, got {fold!r}.")
+        return self.make_fold(fold)
+
+
+def whole(tensor: FloatArray) -> Observations:
+    """Every cell of a fully known tensor, in C order."""
+    coords = np.indices(tensor.shape).reshape(tensor.ndim, -1).T
+    return Observations(coords, tensor.ravel(), tensor.shape)
+
+
+def united(folds: list[Fold]) -> Observations:
+    """The cells of all folds, each once, sorted."""
+    coords = np.concatenate([part.coords for fold in folds for part in fold])
+    values = np.concatenate([part.values for fold in folds for part in fold])
+    cells, first = np.unique(coords, axis=0, return_index=True)
+    return Observations(cells, values[first], folds[0].train.shape)
+
+
+def numbered(**sizes: int) -> dict[str, NDArray[Any]]:
+    """Labels 0, 1, ... of modes whose levels have no names."""
+    return {name: np.arange(size) for name, size in sizes.items()}
