@@ -24,7 +24,12 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path
 
 
 def test_there_are_examples():
-    assert EXAMPLES == ["fill_a_climate_table", "find_likely_links", "restore_an_image"]
+    assert EXAMPLES == [
+        "fill_a_climate_table",
+        "find_likely_links",
+        "more_data_than_memory",
+        "restore_an_image",
+    ]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
