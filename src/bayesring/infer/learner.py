@@ -139,7 +139,7 @@ class Learner:
 
         Columns are as `kernels.gradient` wants them; unless `expects`, E-steps are left out.
         """
-        touched = self.add_gradient(columns, values)
+        touched = self.add_gradient(columns, values, self._totals)
         for mode, own in enumerate(touched):
             self.weight_gradient[mode] += kernel.step(
                 self.flat,
@@ -147,7 +147,7 @@ class Learner:
                 mode,
                 self._rows,
                 self._totals,
-                (self.gradient, self.curvature),
+                self.gradient,
                 self.moments,
                 self.weights[mode].ravel(),
                 (*self.slice_priors[mode], bool(self.slice_priors[mode].precision.any())),
@@ -162,7 +162,9 @@ class Learner:
             if expects:
                 self.expect()
 
-    def add_gradient(self, columns: IntArray, values: FloatArray) -> list[IntArray]:
+    def add_gradient(
+        self, columns: IntArray, values: FloatArray, totals: FloatArray
+    ) -> list[IntArray]:
         """Add a batch to gradient and curvature; returns the slices of each mode touched."""
         fitted = self.fitted(columns)
         self._remember(self.likelihood.statistics(fitted, values), len(values))
@@ -172,7 +174,9 @@ class Learner:
         touched: list[IntArray] = []
         for mode, n_slices in enumerate(self.shape):
             own = np.empty(min(len(values), n_slices), dtype=np.int64)
-            count = kernel.add_gradient(self.ring, mode, columns, response, self._rows, sums, own)
+            count = kernel.add_gradient(
+                self.ring, mode, columns, response, self._rows, totals, sums, own
+            )
             touched.append(own[:count])
         return touched
 
@@ -325,8 +329,9 @@ class Learner:
     def measure(self, rows: Rows, streams: Streams, batch_size: int) -> None:
         """Curvature at the ring as it stands, by one pass over the rows."""
         self.curvature[:] = 0.0
+        endless = np.full_like(self._totals, np.inf)
         for columns, values in one_pass(rows, streams, batch_size):
-            self.add_gradient(columns, values)
+            self.add_gradient(columns, values, endless)
         self.gradient[:] = 0.0
         self._rows[1][:] = 0
 
