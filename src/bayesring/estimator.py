@@ -22,6 +22,7 @@ from bayesring.checks import (
     check_coordinates,
     check_count,
     check_fits,
+    check_grown,
     check_level,
     check_observations,
     check_shape,
@@ -321,10 +322,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         if self._is_labelled(X):
             data, labels = code_more(open_table(X, "X"), labels, known, y)
         else:
-            grown = np.maximum(known, np.max(check_coordinates(X), axis=0) + 1)
-            data = check_observations(
-                X, y, tuple(int(n) for n in grown) if shape is None else shape
-            )
+            data = check_observations(X, y, check_grown(shape, check_coordinates(X), known))
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         settings = settings_of(self, self.seed_)

@@ -135,10 +135,21 @@ class Learner:
         return np.asarray(entries_kernel.entries(*self.ring, 0, columns[0], others, 0))
 
     def learn(self, columns: IntArray, values: FloatArray, rate: float, expects: bool) -> None:
-        """M-step on one batch, `columns` (2 D - 1, n) and `values` (n,), and the E-step if due.
+        """Learn from one batch, `columns` (2 D - 1, n) and `values` (n,): M-step, E-step if due.
 
         Columns are as `kernels.gradient` wants them; unless `expects`, E-steps are left out.
         """
+        self.move_cores(columns, values, rate)
+        self._batches += 1
+        self._unweighed += len(values)
+        if self._batches % max(E_STEP, sum(self.shape) // len(values)) == 0:
+            if self.prior.weights.learned:
+                self._move_weights(rate)
+            if expects:
+                self.expect()
+
+    def move_cores(self, columns: IntArray, values: FloatArray, rate: float) -> None:
+        """M-step on the slices that a batch touches; what it says of the weights is kept."""
         touched = self.add_gradient(columns, values, self._totals)
         for mode, own in enumerate(touched):
             self.weight_gradient[mode] += kernel.step(
@@ -154,13 +165,6 @@ class Learner:
                 own,
                 rate,
             )
-        self._batches += 1
-        self._unweighed += len(values)
-        if self._batches % max(E_STEP, sum(self.shape) // len(values)) == 0:
-            if self.prior.weights.learned:
-                self._move_weights(rate)
-            if expects:
-                self.expect()
 
     def add_gradient(
         self, columns: IntArray, values: FloatArray, totals: FloatArray
@@ -258,6 +262,7 @@ class Learner:
                 np.zeros(core[0].size * len(new)),
             ]
             self.counts[mode] = np.concatenate([self.counts[mode], new])
+            self.slice_priors[mode] = more_rows(self.slice_priors[mode], len(new))
         self.set_counts(self.counts)
         self.set_cores(cores)
         self.curvature[:] = np.concatenate(curvature)
@@ -266,7 +271,8 @@ class Learner:
         """Learn from new rows alone, a pass for every rate.
 
         The rows before are there as a prior: slice i is normal round its estimate, with the
-        precision of the prior and of the curvature that the rows before left.
+        precision of the prior and of the curvature that the rows before left. Weights rest: what
+        the rows before said of them is not kept.
         """
         known, counts, nuisance = self.curvature.copy(), self.counts, self.nuisance
         priors = list(self.slice_priors)
@@ -279,7 +285,7 @@ class Learner:
         self.set_cores(self.cores)
         for epoch, rate in enumerate(rates):
             for columns, values in one_pass(rows, streams, batch_size, epoch):
-                self.learn(columns, values, rate, expects=False)
+                self.move_cores(columns, values, rate)
         self.measure(rows, streams, batch_size)
         self.curvature += known
         self.slice_priors = priors
@@ -352,3 +358,14 @@ class Learner:
             factors = np.linalg.cholesky(matrices)
             gaps[some] = np.linalg.solve(np.swapaxes(factors, 1, 2), noise[some, :, None])[..., 0]
         return gaps.reshape(core.shape)
+
+
+def more_rows(prior: SlicePrior, n: int) -> SlicePrior:
+    """The prior of `n` more slices: the mean of the others, if each has its own."""
+    if len(prior.diagonal) == 1:
+        return prior
+    longer = (
+        np.concatenate([each, np.tile(each.mean(axis=0), (n, 1))])
+        for each in (prior.diagonal, prior.linear)
+    )
+    return SlicePrior(prior.precision, *longer)

@@ -61,7 +61,9 @@ class Settings(NamedTuple):
     """Budget of the draws of one member."""
     batch_size: int
     epochs: int
-    """Passes over the data at most, for each ring."""
+    """Passes over the data at most, for each ring; of few data, so many looks."""
+    scale: float = 1.0
+    """Unit of the values, in which noise and errors are reported."""
 
 
 class Progress(NamedTuple):
@@ -141,7 +143,9 @@ class Student:
         self.losses.append(loss)
         total = learner.likelihood.total_log_prob(learner.statistics, learner.nuisance)
         self.log_likelihood.append(total)
-        numbers = learner.likelihood.describe(learner.statistics, learner.nuisance, 1.0)
+        numbers = learner.likelihood.describe(
+            learner.statistics, learner.nuisance, self._settings.scale
+        )
         for name, number in numbers.items():
             self.described.setdefault(name, []).append(float(number))
 
