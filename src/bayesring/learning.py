@@ -27,6 +27,9 @@ from bayesring.settings import Model
 MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
 """Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
 
+CONSTANT = 1e-12
+"""Deviation, as a share of the largest value, below which values are all the same."""
+
 
 def settings_of(parameters: Any, seed: int) -> Settings:
     """How rings learn, from the parameters of an estimator."""
@@ -69,7 +72,9 @@ def coding_of(survey: Survey, likelihood: Likelihood, path: object) -> Coding:
         )
     if likelihood.estimator_type == "classifier":
         return Coding(survey.labels)
-    scale = sqrt(survey.variance) or abs(survey.mean) or 1.0
+    scale, largest = sqrt(survey.variance), max(abs(survey.smallest), abs(survey.largest))
+    if scale <= CONSTANT * largest:
+        scale = largest or 1.0
     return Coding(survey.labels, survey.mean, scale)
 
 
