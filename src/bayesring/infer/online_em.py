@@ -112,8 +112,8 @@ class Student:
     @property
     def look_rows(self) -> int:
         """Rows between two looks."""
-        fewest = FEWEST_BATCHES * self._settings.batch_size
-        return min(max(self.learner.n_observations, fewest), MOST_ROWS)
+        n = self.learner.n_observations
+        return min(max(n, FEWEST_BATCHES * min(self._settings.batch_size, n)), MOST_ROWS)
 
     def look(self, rate: float, expects: bool) -> float:
         """Learn from as many rows as lie between two looks; returns the loss then."""
