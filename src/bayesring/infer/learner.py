@@ -148,23 +148,37 @@ class Learner:
             if expects:
                 self.expect()
 
-    def move_cores(self, columns: IntArray, values: FloatArray, rate: float) -> None:
-        """M-step on the slices that a batch touches; what it says of the weights is kept."""
+    def move_cores(
+        self,
+        columns: IntArray,
+        values: FloatArray,
+        rate: float,
+        movable: Sequence[NDArray[np.bool]] | None = None,
+    ) -> None:
+        """M-step on the slices that a batch touches; what it says of the weights is kept.
+
+        Only slices that are `movable`, one array per mode, move; all do if it is left out.
+        """
         touched = self.add_gradient(columns, values, self._totals)
         for mode, own in enumerate(touched):
-            self.weight_gradient[mode] += kernel.step(
-                self.flat,
-                self.ring,
-                mode,
-                self._rows,
-                self._totals,
-                self.gradient,
-                self.moments,
-                self.weights[mode].ravel(),
-                (*self.slice_priors[mode], bool(self.slice_priors[mode].precision.any())),
-                own,
-                rate,
-            )
+            parts = [(own, rate)]
+            if movable is not None:
+                free = movable[mode][own]
+                parts = [(own[free], rate), (own[~free], 0.0)]
+            for some, pace in parts:
+                self.weight_gradient[mode] += kernel.step(
+                    self.flat,
+                    self.ring,
+                    mode,
+                    self._rows,
+                    self._totals,
+                    self.gradient,
+                    self.moments,
+                    self.weights[mode].ravel(),
+                    (*self.slice_priors[mode], bool(self.slice_priors[mode].precision.any())),
+                    some,
+                    pace,
+                )
 
     def add_gradient(
         self, columns: IntArray, values: FloatArray, totals: FloatArray
@@ -271,7 +285,8 @@ class Learner:
         """Learn from new rows alone, a pass for every rate.
 
         The rows before are there as a prior: slice i is normal round its estimate, with the
-        precision of the prior and of the curvature that the rows before left. Weights rest: what
+        precision of the prior and of the curvature that the rows before left. Slices that had no
+        row before find their place first, or they would drag the others along. Weights rest: what
         the rows before said of them is not kept.
         """
         known, counts, nuisance = self.curvature.copy(), self.counts, self.nuisance
@@ -282,10 +297,13 @@ class Learner:
             own = self.curvatures(mode) + diagonal
             self.slice_priors[mode] = SlicePrior(precision, own, slices @ precision + own * slices)
         self.set_counts(rows.counts)
-        self.set_cores(self.cores)
-        for epoch, rate in enumerate(rates):
-            for columns, values in one_pass(rows, streams, batch_size, epoch):
-                self.move_cores(columns, values, rate)
+        fresh = [before == 0 for before in counts]
+        met = any(np.any(new[each]) for new, each in zip(rows.counts, fresh, strict=True))
+        for movable in (fresh, None) if met else (None,):
+            self.set_cores(self.cores)
+            for epoch, rate in enumerate(rates):
+                for columns, values in one_pass(rows, streams, batch_size, epoch):
+                    self.move_cores(columns, values, rate, movable)
         self.measure(rows, streams, batch_size)
         self.curvature += known
         self.slice_priors = priors
