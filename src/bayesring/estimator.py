@@ -302,6 +302,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         self.description_ = described
         return self
 
+    @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None
     ) -> TensorRing:
@@ -311,10 +312,6 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
         """
-        if self.inference != "online-em":
-            raise ValueError(
-                f"partial_fit needs inference='online-em', but inference is {self.inference!r}."
-            )
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, shape=shape)
         posterior = self.posterior_
@@ -545,6 +542,13 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         raise AttributeError(
             "predict_proba is for binary data: fit with likelihood='bernoulli', or use predict and "
             "predict_interval."
+        )
+
+    def _learns_on(self) -> bool:
+        if self.inference == "online-em":
+            return True
+        raise AttributeError(
+            f"partial_fit needs inference='online-em', but inference is {self.inference!r}."
         )
 
     def _posterior(self) -> Posterior:
