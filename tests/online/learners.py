@@ -51,7 +51,11 @@ def make_learner(rng, likelihood, prior, shape, bonds, strands, n=N):
     for mode, size in enumerate(shape):
         coords[:size, mode] = np.arange(size)
     learner = Learner(
-        Streams.of_chain(5, 0), RingSize(strands, bonds), counts_of(coords, shape), likelihood, prior
+        Streams.of_chain(5, 0),
+        RingSize(strands, bonds),
+        counts_of(coords, shape),
+        likelihood,
+        prior,
     )
     if prior.weights.learned:
         weights = [rng.standard_normal(each.shape) for each in learner.weights]

@@ -60,9 +60,7 @@ def test_binary_files(tmp_path):
     X, y, _ = planted(np.random.default_rng(8), 5_000, steep=3.0)
     table = table_of(X, y)
     table.iloc[:4_000].to_parquet(tmp_path / "links.parquet")
-    model = make(likelihood="bernoulli").fit(
-        tmp_path / "links.parquet", modes=MODES, value="seen"
-    )
+    model = make(likelihood="bernoulli").fit(tmp_path / "links.parquet", modes=MODES, value="seen")
     share = y[4_000:].mean()
     base = share * np.log(share) + (1 - share) * np.log(1 - share)
     assert model.score(table.iloc[4_000:]) > 0.85 * base

@@ -36,9 +36,7 @@ def free_energy(
     fitted = learner.fitted(columns)
     total = float(likelihood.log_prob(fitted, values, learner.nuisance).sum())
     total += likelihood.log_prior(learner.nuisance)
-    for core, law, spread, curvature in zip(
-        learner.cores, laws, spreads, curvatures, strict=True
-    ):
+    for core, law, spread, curvature in zip(learner.cores, laws, spreads, curvatures, strict=True):
         total += prior.cores.expected_log_prob(core, spread, law)
         total += 0.5 * float(np.sum(np.log(spread) - curvature * spread))
     for weights, gains in zip(learner.weights, learner.gains, strict=True):
