@@ -112,6 +112,18 @@ def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:
     return sizes
 
 
+def check_grown(shape: Any, coords: IntArray, known: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes of modes that may have grown: as given, or as large as the coordinates need."""
+    if coords.shape[1] != len(known):
+        check_within(coords, known)
+    sizes = check_shape(shape, coords)
+    if shape is None:
+        return tuple(max(pair) for pair in zip(sizes, known, strict=True))
+    if any(new < old for new, old in zip(sizes, known, strict=True)):
+        raise ValueError(f"shape {sizes} is smaller than {known}, but modes can only grow.")
+    return sizes
+
+
 def check_observations(X: Any, y: Any, shape: Any) -> Observations:
     """Coordinates, values and shape, checked together."""
     if y is None:

@@ -22,6 +22,7 @@ from bayesring.checks import (
     check_coordinates,
     check_count,
     check_fits,
+    check_grown,
     check_level,
     check_observations,
     check_shape,
@@ -310,6 +311,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             ) from outcome.failure
         return self
 
+    @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None
     ) -> TensorRing:
@@ -319,10 +321,6 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
         """
-        if self.inference != "online-em":
-            raise ValueError(
-                f"partial_fit needs inference='online-em', but inference is {self.inference!r}."
-            )
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, shape=shape)
         posterior = self.posterior_
@@ -330,10 +328,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         if self._is_labelled(X):
             data, labels = code_more(open_table(X, "X"), labels, known, y)
         else:
-            grown = np.maximum(known, np.max(check_coordinates(X), axis=0) + 1)
-            data = check_observations(
-                X, y, tuple(int(n) for n in grown) if shape is None else shape
-            )
+            data = check_observations(X, y, check_grown(shape, check_coordinates(X), known))
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         settings = settings_of(self, self.seed_)
@@ -556,6 +551,13 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         raise AttributeError(
             "predict_proba is for binary data: fit with likelihood='bernoulli', or use predict and "
             "predict_interval."
+        )
+
+    def _learns_on(self) -> bool:
+        if self.inference == "online-em":
+            return True
+        raise AttributeError(
+            f"partial_fit needs inference='online-em', but inference is {self.inference!r}."
         )
 
     def _posterior(self) -> Posterior:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
+from bayesring.infer import holdout
 from bayesring.infer.online_em import Sources
 from bayesring.infer.rows import ArrayRows, Chunk
 from bayesring.infer.streams import Streams
 from bayesring.observations import Observations
-from bayesring.parquet import Coding, ParquetRows, Survey
+from bayesring.parquet import NO_ROWS, Coding, ParquetRows, Survey
 from bayesring.types import IntArray
 
 HELD_OUT, HELD_SHARE = 20_000, 0.1
@@ -38,7 +39,10 @@ class FileRows(NamedTuple):
 
 
 def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) -> Sources:
-    """Rows to learn from, rows held out, and a sample to choose the size of the ring on."""
+    """Rows to learn from, rows held out, and a sample to choose the size of the ring on.
+
+    With few rows none are held out, as in memory.
+    """
     rng = Generator(Philox(SeedSequence([seed, files.n_rows])))
     n_held = min(HELD_OUT, int(HELD_SHARE * files.n_rows))
     chosen = np.sort(rng.choice(files.n_rows, min(n_held + SAMPLE, files.n_rows), replace=False))
@@ -48,6 +52,14 @@ def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) ->
         Observations(columns.T, values.astype(float), survey.shape)
         for columns, values in (files.take(coding, chosen[own]) for own in (is_held, ~is_held))
     )
+    if len(held.values) < holdout.FEWEST:  # too few to judge by: all are learned from
+        whole = FileRows(files, coding, NO_ROWS, survey.counts)
+        both = Observations(
+            np.concatenate([held.coords, sample.coords]),
+            np.concatenate([held.values, sample.values]),
+            survey.shape,
+        )
+        return Sources(whole, whole, both, ArrayRows(both), False)
     counts = [
         own - np.bincount(held.coords[:, mode], minlength=len(own))
         for mode, own in enumerate(survey.counts)

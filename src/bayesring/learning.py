@@ -13,7 +13,7 @@ from bayesring.checks import check_count
 from bayesring.filerows import sources_of
 from bayesring.infer import online_em
 from bayesring.infer.learner import Learner
-from bayesring.infer.online_em import RATE, Settings, Sources
+from bayesring.infer.online_em import FEWEST_BATCHES, RATE, Settings, Sources
 from bayesring.infer.rows import ArrayRows
 from bayesring.infer.run import Draws, Outcome
 from bayesring.infer.streams import Streams
@@ -25,7 +25,10 @@ from bayesring.progress import learning_progress, survey_progress
 from bayesring.settings import Model
 
 MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
-"""Adam's rate in each pass over new observations."""
+"""Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
+
+CONSTANT = 1e-12
+"""Deviation, as a share of the largest value, below which values are all the same."""
 
 
 def settings_of(parameters: Any, seed: int) -> Settings:
@@ -47,6 +50,7 @@ def learn(
 ) -> Outcome:
     """Learn from observations in memory."""
     sources = Sources.in_memory(data, settings.seed)
+    settings = settings._replace(scale=data.scale)
     return _run(sources, data.shape, len(data.values), model, settings, n_jobs, progress)
 
 
@@ -68,7 +72,9 @@ def coding_of(survey: Survey, likelihood: Likelihood) -> Coding:
         )
     if likelihood.estimator_type == "classifier":
         return Coding(survey.labels)
-    scale = sqrt(survey.variance) or abs(survey.mean) or 1.0
+    scale, largest = sqrt(survey.variance), max(abs(survey.smallest), abs(survey.largest))
+    if scale <= CONSTANT * largest:
+        scale = largest or 1.0
     return Coding(survey.labels, survey.mean, scale)
 
 
@@ -83,7 +89,7 @@ def learn_files(
 ) -> Outcome:
     """Learn one ring from files, in bounded memory."""
     sources = sources_of(files, survey, coding, settings.seed)
-    settings = settings._replace(members=1)
+    settings = settings._replace(members=1, scale=coding.scale)
     return _run(sources, survey.shape, survey.n_observed, model, settings, n_jobs, progress)
 
 
@@ -108,12 +114,15 @@ def learn_more(
 ) -> list[Draws]:
     """Go on with new observations, in the units of the old; modes may have grown."""
     rows = ArrayRows(data)
+    per_pass = max(1, -(-len(data.values) // settings.batch_size))
+    passes = -(-FEWEST_BATCHES // per_pass)
+    rates = [rate for rate in MORE_RATES for _ in range(passes)]
 
     def more(numbered: tuple[int, Learner]) -> Draws:
         number, learner = numbered
         streams = Streams.of_chain(settings.seed, number)
         learner.grow(data.shape)
-        learner.add(rows, streams, settings.batch_size, MORE_RATES)
+        learner.add(rows, streams, settings.batch_size, rates)
         return online_em.draw_from(learner, streams, settings)
 
     with one_blas_thread, ThreadPoolExecutor(n_jobs) as pool:

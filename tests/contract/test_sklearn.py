@@ -13,11 +13,13 @@ import pickle
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
 from bayesring import TensorRing
 
 SETTINGS = {"warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False}
+ONLINE = SETTINGS | {"inference": "online-em", "epochs": 1}
 
 
 class OnMeasurements(TensorRing):
@@ -26,6 +28,12 @@ class OnMeasurements(TensorRing):
     def fit(self, X, y=None):
         classes = self._classes(X)
         return super().fit(classes, y, shape=(5,) * classes.shape[1])
+
+    @available_if(lambda self: self._learns_on())
+    def partial_fit(self, X, y=None):
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y)
+        return super().partial_fit(self._classes(X), y)
 
     def _coords(self, X):
         return super()._coords(self._classes(X))
@@ -49,6 +57,7 @@ REGRESSOR = {
 CLASSIFIER = {
     "check_estimators_dtypes": f"values other than 0 and 1 are {REFUSED}",
     "check_classifier_data_not_an_array": f"values other than 0 and 1 are {REFUSED}",
+    "check_estimators_partial_fit_n_features": "classes are 0 and 1, and not an argument",
     "check_classifiers_one_label": PROBABILITIES,
     "check_classifiers_classes": f"labels other than 0 and 1 are {REFUSED}",
     "check_classifiers_train": PROBABILITIES,
@@ -91,7 +100,11 @@ def expected_behind_adapter(estimator):
 
 
 @parametrize_with_checks(
-    [OnMeasurements(2, **SETTINGS), OnMeasurements(2, likelihood="bernoulli", **SETTINGS)],
+    [
+        OnMeasurements(2, **settings, likelihood=likelihood)
+        for settings in (SETTINGS, ONLINE)
+        for likelihood in ("gaussian", "bernoulli")
+    ],
     expected_failed_checks=expected_behind_adapter,
 )
 def test_behind_an_adapter(estimator, check):

@@ -106,7 +106,8 @@ class Learner:
         self.moments = Moments.empty(n_entries, n_slices)
         first = np.cumsum([0, *self.shape[:-1]]).astype(np.int64)
         self._rows = (first, np.zeros(n_slices, dtype=np.int64))
-        self._weight_gradient = np.zeros(sum(each.size for each in self.weights))
+        self._all_movable = np.ones(n_slices, dtype=bool)
+        self.weight_gradient = np.zeros(sum(each.size for each in self.weights))
         self.weight_moments = [Moments.empty(each.size, 1) for each in self.weights]
         self._batches = self._unweighed = self._seen = 0
         self._of_priors: SlicePrior | None = None
@@ -140,11 +141,31 @@ class Learner:
         return np.asarray(entries_kernel.entries(*self.ring, 0, columns[0], others, 0))
 
     def learn(self, columns: IntArray, values: FloatArray, rate: float, expects: bool) -> None:
-        """M-step on one batch, `columns` (2 D - 1, n) and `values` (n,), and the E-step if due.
+        """Learn from one batch, `columns` (2 D - 1, n) and `values` (n,): M-step, E-step if due.
 
         Columns are as `kernels.gradient` wants them; unless `expects`, E-steps are left out.
         """
-        self._weight_gradient += kernel.learn(
+        self.move_cores(columns, values, rate)
+        self._batches += 1
+        self._unweighed += len(values)
+        if self._batches % max(E_STEP, sum(self.shape) // len(values)) == 0:
+            if self.prior.weights.learned:
+                self._move_weights(rate)
+            if expects:
+                self.expect()
+
+    def move_cores(
+        self,
+        columns: IntArray,
+        values: FloatArray,
+        rate: float,
+        movable: NDArray[np.bool] | None = None,
+    ) -> None:
+        """M-step on the slices that a batch touches; what it says of the weights is kept.
+
+        Only slices that are `movable`, all modes end to end, move; all do if it is left out.
+        """
+        self.weight_gradient += kernel.learn(
             self.flat,
             self.ring,
             columns,
@@ -155,15 +176,9 @@ class Learner:
             self.moments,
             tuple(each.ravel() for each in self.weights),
             self._kernel_priors(),
+            self._all_movable if movable is None else movable,
             rate,
         )
-        self._batches += 1
-        self._unweighed += len(values)
-        if self._batches % max(E_STEP, sum(self.shape) // len(values)) == 0:
-            if self.prior.weights.learned:
-                self._move_weights(rate)
-            if expects:
-                self.expect()
 
     def _respond(self, columns: IntArray, values: FloatArray) -> FloatArray:
         """Slope and weight of every observation of a batch, (2, n), at the ring as it stands."""
@@ -179,13 +194,6 @@ class Learner:
             self._priors = tuple((*each, bool(each.precision.any())) for each in self.slice_priors)
         return self._priors
 
-    def add_gradient(self, columns: IntArray, values: FloatArray) -> None:
-        """Add a batch to gradient and curvature, and take no step."""
-        response, sums = self._respond(columns, values), (self.gradient, self.curvature)
-        touched = np.empty(len(values), dtype=np.int64)
-        for mode in range(len(self.shape)):
-            kernel.add_gradient(self.ring, mode, columns, response, self._rows, sums, touched)
-
     def _remember(self, statistics: FloatArray, n: int) -> None:
         """Bring the statistics up to date, as if for all observations."""
         whole = statistics * (self.n_observations / n)
@@ -199,7 +207,7 @@ class Learner:
         """Adam's step on the weights of every bond, by the gradients since the last."""
         share = self._unweighed / self.n_observations
         ends = np.cumsum([each.size for each in self.weights])
-        gradients = np.split(self._weight_gradient, ends[:-1])
+        gradients = np.split(self.weight_gradient, ends[:-1])
         for mode, weights in enumerate(self.weights):
             precisions = self.prior.weights.precisions(self.gains[mode])
             up = gradients[mode] - share * (precisions * weights).ravel()
@@ -210,7 +218,7 @@ class Learner:
             root = np.sqrt(second / (1 - kernel.SECOND**steps)) + kernel.TINY
             weights += rate * (first / (1 - kernel.FIRST**steps) / root).reshape(weights.shape)
         self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
-        self._weight_gradient[:] = 0.0
+        self.weight_gradient[:] = 0.0
         self._unweighed = 0
 
     def expect(self) -> None:
@@ -267,6 +275,7 @@ class Learner:
                 np.zeros(core[0].size * len(new)),
             ]
             self.counts[mode] = np.concatenate([self.counts[mode], new])
+            self.slice_priors[mode] = more_rows(self.slice_priors[mode], len(new))
         self.set_counts(self.counts)
         self.set_cores(cores)
         self.curvature[:] = np.concatenate(curvature)
@@ -275,7 +284,9 @@ class Learner:
         """Learn from new rows alone, a pass for every rate.
 
         The rows before are there as a prior: slice i is normal round its estimate, with the
-        precision of the prior and of the curvature that the rows before left.
+        precision of the prior and of the curvature that the rows before left. Slices that had no
+        row before find their place first, or they would drag the others along. Weights rest: what
+        the rows before said of them is not kept.
         """
         known, counts, nuisance = self.curvature.copy(), self.counts, self.nuisance
         priors = list(self.slice_priors)
@@ -285,10 +296,13 @@ class Learner:
             own = self.curvatures(mode) + diagonal
             self.slice_priors[mode] = SlicePrior(precision, own, slices @ precision + own * slices)
         self.set_counts(rows.counts)
-        self.set_cores(self.cores)
-        for epoch, rate in enumerate(rates):
-            for columns, values in one_pass(rows, streams, batch_size, epoch):
-                self.learn(columns, values, rate, expects=False)
+        fresh = np.concatenate(counts) == 0
+        met = np.any(np.concatenate(rows.counts)[fresh])
+        for movable in (fresh, None) if met else (None,):
+            self.set_cores(self.cores)
+            for epoch, rate in enumerate(rates):
+                for columns, values in one_pass(rows, streams, batch_size, epoch):
+                    self.move_cores(columns, values, rate, movable)
         self.measure(rows, streams, batch_size)
         self.curvature += known
         self.slice_priors = priors
@@ -302,6 +316,7 @@ class Learner:
             "flat": self.flat,
             "curvature": self.curvature,
             "nuisance": self.nuisance,
+            "width": np.array(self.width),
         }
         for mode in range(len(self.shape)):
             arrays |= {
@@ -338,8 +353,14 @@ class Learner:
     def measure(self, rows: Rows, streams: Streams, batch_size: int) -> None:
         """Curvature at the ring as it stands, by one pass over the rows."""
         self.curvature[:] = 0.0
+        sums, touched = (self.gradient, self.curvature), np.empty(batch_size, dtype=np.int64)
+        endless = np.full_like(self._totals, np.inf)
         for columns, values in one_pass(rows, streams, batch_size):
-            self.add_gradient(columns, values)
+            response = self._respond(columns, values)
+            for mode in range(len(self.shape)):
+                kernel.add_gradient(
+                    self.ring, mode, columns, response, self._rows, endless, sums, touched
+                )
         self.gradient[:] = 0.0
         self._rows[1][:] = 0
 
@@ -360,3 +381,14 @@ class Learner:
             factors = np.linalg.cholesky(matrices)
             gaps[some] = np.linalg.solve(np.swapaxes(factors, 1, 2), noise[some, :, None])[..., 0]
         return gaps.reshape(core.shape)
+
+
+def more_rows(prior: SlicePrior, n: int) -> SlicePrior:
+    """The prior of `n` more slices: the mean of the others, if each has its own."""
+    if len(prior.diagonal) == 1:
+        return prior
+    longer = (
+        np.concatenate([each, np.tile(each.mean(axis=0), (n, 1))])
+        for each in (prior.diagonal, prior.linear)
+    )
+    return SlicePrior(prior.precision, *longer)

@@ -65,7 +65,9 @@ class Settings(NamedTuple):
     """Budget of the draws of one member."""
     batch_size: int
     epochs: int
-    """Passes over the data at most, for each ring."""
+    """Passes over the data at most, for each ring; of few data, so many looks."""
+    scale: float = 1.0
+    """Unit of the values, in which noise and errors are reported."""
 
 
 class Progress(NamedTuple):
@@ -116,8 +118,8 @@ class Student:
     @property
     def look_rows(self) -> int:
         """Rows between two looks."""
-        fewest = FEWEST_BATCHES * self._settings.batch_size
-        return min(max(self.learner.n_observations, fewest), MOST_ROWS)
+        n = self.learner.n_observations
+        return min(max(n, FEWEST_BATCHES * min(self._settings.batch_size, n)), MOST_ROWS)
 
     def look(self, rate: float, expects: bool) -> float:
         """Learn from as many rows as lie between two looks; returns the loss then."""
@@ -153,7 +155,9 @@ class Student:
         self.losses.append(loss)
         total = learner.likelihood.total_log_prob(learner.statistics, learner.nuisance)
         self.log_likelihood.append(total)
-        numbers = learner.likelihood.describe(learner.statistics, learner.nuisance, 1.0)
+        numbers = learner.likelihood.describe(
+            learner.statistics, learner.nuisance, self._settings.scale
+        )
         for name, number in numbers.items():
             self.described.setdefault(name, []).append(float(number))
 

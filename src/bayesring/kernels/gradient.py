@@ -16,11 +16,13 @@ FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
 
 
 @njit(**OPTIONS)
-def add_gradient(ring, mode, columns, response, rows, sums, touched):
+def add_gradient(ring, mode, columns, response, rows, totals, sums, touched):
     """Add the observations of a batch to gradient and curvature of the slices of one core.
 
     With e_n = s_n - w_n f_n, slice i of A^(d) = G^(d) Lambda^(d) gains the gradient sum e_n T_n and
-    the curvature sum w_n T_n^2, entry by entry, equation (19) of docs/model.md.
+    the curvature sum w_n T_n^2, entry by entry, equation (19) of docs/model.md. The curvature of a
+    slice of which the batch holds c of n_i observations first loses that share: what its last n_i
+    observations gave stays.
 
     Parameters
     ----------
@@ -30,6 +32,7 @@ def add_gradient(ring, mode, columns, response, rows, sums, touched):
     response : (2, n) e_n and w_n
     rows : first (D,), where the slices of a mode begin among all, and `counts`, which gains the
         number of observations of each
+    totals : n_i of every slice of every mode, infinite for plain sums
     sums : gradient and curvature
     touched : gains the slices met, each once; returned is how many
     """
@@ -41,17 +44,21 @@ def add_gradient(ring, mode, columns, response, rows, sums, touched):
     tile = buffers[1]
     own, others = columns[mode], columns[mode + 1 : mode + bonds.size]
     n_touched = 0
+    for i in own:
+        row = first_row[mode] + i
+        if counts[row] == 0:
+            touched[n_touched] = i
+            n_touched += 1
+        counts[row] += 1
+    for i in touched[:n_touched]:
+        row, at = first_row[mode] + i, starts[mode] + i * size
+        curvature[at : at + size] *= max(0.0, 1.0 - counts[row] / totals[row])
     for begin in range(0, own.size, TILE):
         count = min(TILE, own.size - begin)
         complements(flat, starts, bonds, strands, mode, others, begin, count, buffers)
         for t in range(count):
             i = own[begin + t]
             slope, weight = response[0, begin + t], response[1, begin + t]
-            row = first_row[mode] + i
-            if counts[row] == 0:
-                touched[n_touched] = i
-                n_touched += 1
-            counts[row] += 1
             at = starts[mode] + i * size
             slopes, squares = gradient[at : at + size], curvature[at : at + size]
             features = tile[t]
@@ -99,12 +106,13 @@ def pull_of_prior(cores, at, size, touched, prior):
 
 
 @njit(**OPTIONS)
-def step(cores, ring, mode, rows, totals, sums, moments, weights, prior, touched, rate):
+def step(
+    cores, ring, mode, rows, totals, gradient, moments, weights, prior, touched, movable, rate
+):
     """Adam's step on the slices touched, up the free energy; returns the weights' gradient.
 
     The prior of slice i is charged in equal shares to its n_i observations, so a batch with c of
-    them meets c / n_i of it. The curvature forgets at the same pace: what the slice's last n_i
-    observations gave stays. Gradients and counts of the slices are left at zero.
+    them meets c / n_i of it. Gradients and counts of the slices are left at zero.
 
     Parameters
     ----------
@@ -113,10 +121,10 @@ def step(cores, ring, mode, rows, totals, sums, moments, weights, prior, touched
     moments : mean and square of the gradients, and steps taken per slice
     weights : (S R_d,), lambda^(d)
     prior : precision, diagonal, linear of `SlicePrior`, and whether precision is not zero
+    movable : whether a slice moves, for every slice of every mode
     """
     weighted, starts, bonds, strands = ring
     first_row, counts = rows
-    gradient, curvature = sums
     first, second, steps = moments
     n_rows, n_columns = bonds[mode - 1], bonds[mode]
     size = strands * n_rows * n_columns
@@ -131,18 +139,15 @@ def step(cores, ring, mode, rows, totals, sums, moments, weights, prior, touched
         row = first_row[mode] + touched[a]
         at = starts[mode] + touched[a] * size
         share = counts[row] / totals[row]
-        keep = max(0.0, 1.0 - share)
         counts[row] = 0
         steps[row] += 1
         natural(gradient, at, n_rows, n_columns, size, slope)
         own, own_weighted = cores[at : at + size], weighted[at : at + size]
         mean, square = first[at : at + size], second[at : at + size]
         pulled = pull[a]
-        for k in range(size):
-            gradient[at + k] = 0.0
-            curvature[at + k] *= keep
+        gradient[at : at + size] = 0.0
         add_weight_gradient(slope, own, n_rows, n_columns, weight_gradient)
-        lift = rate / (1.0 - FIRST ** steps[row])
+        lift = (rate if movable[row] else 0.0) / (1.0 - FIRST ** steps[row])
         lift_square = 1.0 / (1.0 - SECOND ** steps[row])
         for k in range(size):
             up = slope[k] * scale[k] - share * pulled[k]
@@ -154,7 +159,9 @@ def step(cores, ring, mode, rows, totals, sums, moments, weights, prior, touched
 
 
 @njit(**OPTIONS)
-def learn(cores, ring, columns, response, rows, totals, sums, moments, weights, priors, rate):
+def learn(
+    cores, ring, columns, response, rows, totals, sums, moments, weights, priors, movable, rate
+):
     """One batch: the gradients of all cores where they stand, then a step of each.
 
     `weights` and `priors` have an item per mode, as `step` wants it. Returns the gradients of the
@@ -165,14 +172,27 @@ def learn(cores, ring, columns, response, rows, totals, sums, moments, weights, 
     counts = np.empty(order, np.int64)
     n_weights = 0
     for mode in range(order):
-        counts[mode] = add_gradient(ring, mode, columns, response, rows, sums, touched[mode])
+        counts[mode] = add_gradient(
+            ring, mode, columns, response, rows, totals, sums, touched[mode]
+        )
         n_weights += weights[mode].size
     gradients = np.empty(n_weights)
     at = 0
     for mode in range(order):
         own = touched[mode, : counts[mode]]
         gradient = step(
-            cores, ring, mode, rows, totals, sums, moments, weights[mode], priors[mode], own, rate
+            cores,
+            ring,
+            mode,
+            rows,
+            totals,
+            sums[0],
+            moments,
+            weights[mode],
+            priors[mode],
+            own,
+            movable,
+            rate,
         )
         gradients[at : at + gradient.size] = gradient
         at += gradient.size

@@ -36,7 +36,7 @@ def brief(fitted: Fitted) -> str:
                 f"{number(score.value)} (from the average alone {number(score.baseline)})"
             )
     found = diagnostics.summary
-    if np.isfinite(found.rhat).all():
+    if fitted.sampled and np.isfinite(found.rhat).all():
         fewest = min(np.min(found.ess_bulk), np.min(found.ess_tail))
         rows["draws"] = (
             f"{fitted.posterior.n_draws:,}, worth at least {fewest:,.0f} independent ones"

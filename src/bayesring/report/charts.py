@@ -96,20 +96,25 @@ def rank_chart(fitted: Fitted) -> str:
 
 
 def path_chart(fitted: Fitted, name: str, each: Sequence[FloatArray], first: int) -> str:
-    """A number of the likelihood over the scans after the `first`, a line per chain."""
+    """A number of the likelihood over the scans after the `first`, a line per chain.
+
+    Or over the looks of online EM, a line per ring.
+    """
+    step, line = ("scan", "chain") if fitted.sampled else ("look", "ring")
     lines = [
         Line(np.arange(first + 1, len(path) + 1), path[first:], chain % len(LINES), chain, label)
         for chain, path in enumerate(each)
-        for label in [f"chain {chain + 1}"]
+        for label in [f"{line} {chain + 1}"]
     ]
-    lasting = np.concatenate([path[fitted.warmup :] for path in each])
+    lasting = np.concatenate([path[fitted.warmup if fitted.sampled else -1 :] for path in each])
     alt = (
-        f"{name} over the scans of {len(each)} chains; kept draws have mean "
+        f"{name} over the {step}s of {len(each)} {line}s; "
+        f"{'kept draws' if fitted.sampled else 'the last looks'} have mean "
         f"{number(float(np.mean(lasting)))} and standard deviation "
         f"{number(float(np.std(lasting)))}."
     )
-    shade = (1.0, float(fitted.warmup)) if first < 1 < fitted.warmup else None
-    return chart(lines, alt, "scan", name, shade=shade, y_range=_robust_range(each, first))
+    shade = (1.0, float(fitted.warmup)) if fitted.sampled and first < 1 < fitted.warmup else None
+    return chart(lines, alt, step, name, shade=shade, y_range=_robust_range(each, first))
 
 
 def calibration_chart(found: Calibration) -> str:

@@ -42,6 +42,11 @@ class Fitted(NamedTuple):
         return self.posterior.likelihood.estimator_type == "classifier"
 
     @property
+    def sampled(self) -> bool:
+        """Whether there are chains: scans after the warm-up, of which online EM has none."""
+        return any(len(trace.log_likelihood) > self.warmup for trace in self.traces)
+
+    @property
     def value_name(self) -> str:
         """What the values are called."""
         return self.labels.value or "value"

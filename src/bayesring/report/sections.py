@@ -39,6 +39,11 @@ NOTHING_HELD_OUT = (
     "observations and 80 warm-up scans on. How well unseen cells are predicted is therefore not "
     "known; to learn it, keep some values back, fit the rest and compare."
 )
+NOT_SAMPLED = (
+    "These rings were learned by online EM: there are no chains whose agreement could be judged. "
+    "Draws come from a normal round each ring's estimate, so intervals are rougher than those of "
+    "Gibbs sampling."
+)
 NOT_CHECKED = "Nothing was held out, so it is not checked whether intervals hold what they say."
 
 
@@ -112,7 +117,7 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
         "values": "0 or 1" if fitted.is_binary else "real numbers",
     }
     if fitted.observed is None or contents.density is None or contents.pairs is None:
-        missing = "The model file holds no observations, since there were too many to keep."
+        missing = "The model holds no observations: there were too many to keep, or several lots."
         return section("data", "What the data were", facts(rows), paragraph(missing, "note"))
     values = fitted.observed.values
     rows["known cells"] = f"{contents.density.n_cells:,} ({percent(contents.density.share)})"
@@ -137,14 +142,22 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
     """What was found."""
     n_scans = len(fitted.traces[0].rank)
     ranks = ", ".join(times(draws.rank) for draws in fitted.posterior.chains)
-    rows = {
-        "rank": f"{ranks} (one number per bond, chain after chain)",
-        "chains": f"{len(fitted.traces)} of {n_scans:,} scans, the first {fitted.warmup:,} warm-up",
-        "kept draws": f"{fitted.posterior.n_draws:,}",
-    }
-    pictures = [
-        figure("Rank", charts.rank_chart(fitted), "Grey: warm-up, when the rank may change.")
-    ]
+    pictures = []
+    if fitted.sampled:
+        rows = {
+            "rank": f"{ranks} (one number per bond, chain after chain)",
+            "chains": f"{len(fitted.traces)} of {n_scans:,} scans, the first {fitted.warmup:,} "
+            "warm-up",
+            "kept draws": f"{fitted.posterior.n_draws:,}",
+        }
+        caption = "Grey: warm-up, when the rank may change."
+        pictures.append(figure("Rank", charts.rank_chart(fitted), caption))
+    else:
+        rows = {
+            "rank": f"{ranks} (one number per bond, ring after ring)",
+            "rings": f"{len(fitted.traces)}, learned by online EM",
+            "draws": f"{fitted.posterior.n_draws:,} round their estimates",
+        }
     pictures += [
         figure(_title(name), charts.path_chart(fitted, name, each, 0))
         for name, each in summary.paths(fitted.traces).items()
@@ -157,8 +170,8 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
                 [Cell(name), Cell(number(value), value), Cell(number(base), base)]
                 for name, value, base, _ in contents.scores
             ],
-            f"Error on {len(fitted.held_out.values):,} values held out during warm-up, "
-            "predicted before the chains saw them",
+            f"Error on {len(fitted.held_out.values):,} values held out at first, "
+            "predicted before the model saw them",
         )
     else:
         scores = paragraph(NOTHING_HELD_OUT, "note")
@@ -168,12 +181,19 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
 def trust_section(fitted: Fitted, contents: Contents) -> str:
     """Whether it can be trusted."""
     said = cautions(fitted, contents)
-    needed = ESS_PER_CHAIN * len(fitted.traces)
+    parts = _chains_part(fitted, contents) if fitted.sampled else [paragraph(NOT_SAMPLED, "note")]
     verdict = (
         listing(said, "cautions")
         if said
         else paragraph("No check of chains, intervals or data found anything wrong.", "fine")
     )
+    calibration = _calibration_part(fitted, contents)
+    return section("trust", "Can it be trusted?", verdict, calibration, *parts)
+
+
+def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
+    """Whether the chains agree."""
+    needed = ESS_PER_CHAIN * len(fitted.traces)
     columns = ["quantity", "mean", "sd", "error of mean", "ESS bulk", "ESS tail", "R-hat"]
     rows = []
     for row in contents.diagnostics.rows():
@@ -192,14 +212,7 @@ def trust_section(fitted: Fitted, contents: Contents) -> str:
         )
         for name, each in summary.paths(fitted.traces).items()
     ]
-    return section(
-        "trust",
-        "Can it be trusted?",
-        verdict,
-        _calibration_part(fitted, contents),
-        chains,
-        group(*traces),
-    )
+    return [chains, group(*traces)]
 
 
 def says_section(fitted: Fitted, contents: Contents) -> str:
