@@ -55,7 +55,9 @@ def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) ->
     if len(held.values) < holdout.FEWEST:  # too few to judge by: all are learned from
         whole = FileRows(files, coding, NO_ROWS, survey.counts)
         both = Observations(
-            *map(np.concatenate, zip(held[:2], sample[:2], strict=True)), held.shape
+            np.concatenate([held.coords, sample.coords]),
+            np.concatenate([held.values, sample.values]),
+            survey.shape,
         )
         return Sources(whole, whole, both, ArrayRows(both), False)
     counts = [
