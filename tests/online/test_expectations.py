@@ -117,14 +117,14 @@ def test_the_law_is_the_conditional(rng, prior):
 
 
 @pytest.mark.parametrize("prior", CORE_PRIORS, ids=name_of)
-def test_expected_log_prob_by_monte_carlo(rng, prior, n=4_000):
+def test_expected_log_prob_by_monte_carlo(rng, prior):
     """With cores of that spread, and a law that is not the best one.
 
     Seen to fail: the spread left out of the squares.
     """
     core = rng.standard_normal(SHAPE)
     spread = rng.gamma(2.0, 0.3, size=(SHAPE[0], 4))
-    law = prior.conditional(core + 0.5, 2 * spread)
+    law, n = prior.conditional(core + 0.5, 2 * spread), 4_000
     deviation = np.sqrt(spread).reshape(SHAPE)
     found = np.empty(n)
     for place in range(n):
@@ -170,7 +170,7 @@ def test_divergences(rng):
 
 
 @pytest.mark.parametrize("strands", [1, 3])
-def test_gains(rng, strands, n=6_000):
+def test_gains(rng, strands):
     """Each in turn the mean of its conditional, and E log p - E log q by Monte Carlo.
 
     Seen to fail: weights not squared; the product of the gains one factor short.
@@ -191,7 +191,7 @@ def test_gains(rng, strands, n=6_000):
     assert after > before
     shape = 2.5 + 0.5 * np.arange(4, 0, -1)
     scale = found / shape
-    draws = rng.gamma(shape, scale, size=(n, strands, 4))
+    draws = rng.gamma(shape, scale, size=(6_000, strands, 4))
     log_q = gamma.logpdf(draws, shape, scale=scale).sum(axis=(1, 2))
     log_p = np.array([prior.log_prob(weights, each) for each in draws])
     each = log_p - log_q

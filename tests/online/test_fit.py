@@ -25,7 +25,7 @@ def test_real_values_are_found(real):
 
     Seen to fail: a step down instead of up; noise at its start.
     """
-    X, y, f, model = real
+    X, _, f, model = real
     assert rms(model.predict(X[3_000:]) - f[3_000:]) < 0.6 * 1.6
     noise = model.trace_[0].described["noise"][-1]  # in the units of the data
     assert 0.8 * 1.6 < noise < 1.2 * 1.6
@@ -103,20 +103,18 @@ def test_seeds_threads_and_order(real):
     Seen to fail: rows not sorted before they are shuffled.
     """
     X, y, _, _ = real
-    X, y = X[:700], y[:700]
-    quick = {"shape": SHAPE, "epochs": 1, "chains": 3}
-    policy = StrandGrowth(initial=1, most=8)
+    X, y = X[:600], y[:600]
+    quick = {"shape": SHAPE, "epochs": 1, "chains": 2}
+    policy = StrandGrowth(initial=1, fewest=4, most=8)
     one = make(policy, **quick).fit(X, y)
     again = make(policy, n_jobs=2, **quick).fit(X, y)
     order = np.random.default_rng(0).permutation(len(y))
     turned = make(policy, **quick).fit(X[order], y[order])
-    other = make(policy, random_state=4, **quick).fit(X, y)
-    for a, b, c, d in zip(
-        *(each.posterior_.chains for each in (one, again, turned, other)), strict=True
-    ):
+    for a, b, c in zip(*(each.posterior_.chains for each in (one, again, turned)), strict=True):
         np.testing.assert_array_equal(a.flat, b.flat)
         np.testing.assert_array_equal(a.flat, c.flat)
-        assert a.flat.shape != d.flat.shape or not np.allclose(a.flat, d.flat)
+    first, second = one.posterior_.chains
+    assert not np.allclose(first.flat, second.flat)
     assert one.rank_ == again.rank_ == turned.rank_
 
 

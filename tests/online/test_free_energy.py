@@ -10,6 +10,9 @@ import pytest
 
 from bayesring import ring
 from bayesring.infer.free_energy import free_energy
+from bayesring.infer.rows import ArrayRows
+from bayesring.infer.streams import Streams
+from bayesring.observations import Observations
 from tests.online.learners import (
     LIKELIHOODS,
     PRIORS,
@@ -43,7 +46,7 @@ def slope(function, state, place, entry, step=1e-4):
 @SHAPE
 def test_gradients_are_slopes_of_the_free_energy(rng, likelihood, prior, shape, bonds, strands):
     """Seen to fail: entries of the complement not turned; the prior's pull with the other sign;
-    weights left out of the slope of a core; gains' product one factor short.
+    weights left out of the slope of a core.
     """
     learner, columns, values = make_learner(rng, likelihood, prior, shape, bonds, strands)
     laws, spreads = believe(learner, rng)
@@ -88,7 +91,7 @@ def test_no_step_lowers_the_free_energy(rng, likelihood, prior):
     """E-steps, and gradient steps on all data, halved until they gain.
 
     Seen to fail: laws without the spread; a spread of the prior alone; gains taken from
-    lambda instead of its square; a noise precision without its prior.
+    lambda instead of its square, or from a product one factor short; noise without its prior.
     """
     learner, columns, values = make_learner(rng, likelihood, prior, (3, 4, 3), (2, 3, 2), 2, n=60)
     laws, spreads = believe(learner, rng)
@@ -134,7 +137,7 @@ def test_no_step_lowers_the_free_energy(rng, likelihood, prior):
 @EVERY
 @SHAPE
 def test_curvature_is_that_of_the_last_pass(rng, likelihood, shape, bonds, strands):
-    """sum w c^2 of equation (19), for all data in one batch, in parts, and by `measure`.
+    """The sum of w c^2 of equation (19), for all data in one batch, in parts, and by `measure`.
 
     Seen to fail: a batch's own share fading with the rest, as it once did. Slices with one
     observation, or all data in one batch, then had no curvature at all.
@@ -154,6 +157,10 @@ def test_curvature_is_that_of_the_last_pass(rng, likelihood, shape, bonds, stran
         learner.learn(columns, values, 0.0, expects=False)
         for mode, sums in enumerate(expected):
             np.testing.assert_allclose(learner.curvatures(mode), sums, rtol=1e-10)
+    rows = ArrayRows(Observations(coords, values, shape))
+    learner.measure(rows, Streams.of_chain(1, 0), 7)
+    for mode, sums in enumerate(expected):
+        np.testing.assert_allclose(learner.curvatures(mode), sums, rtol=1e-10)
     learner.curvature[:] = 0.0
     parts = np.array_split(np.arange(len(values)), 4)
     for part in parts * 8:

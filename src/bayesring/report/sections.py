@@ -117,7 +117,7 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
         "values": "0 or 1" if fitted.is_binary else "real numbers",
     }
     if fitted.observed is None or contents.density is None or contents.pairs is None:
-        missing = "The model holds no observations: there were too many to keep, or several lots."
+        missing = "The model file holds no observations: there were too many, or several lots."
         return section("data", "What the data were", facts(rows), paragraph(missing, "note"))
     values = fitted.observed.values
     rows["known cells"] = f"{contents.density.n_cells:,} ({percent(contents.density.share)})"
