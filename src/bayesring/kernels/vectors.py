@@ -96,6 +96,53 @@ def matrix_product(rows, width, effect):
     return tile
 
 
+def square_product(rank):
+    """Make a compiled product of two rank x rank matrices, 3 to 8, without any loop.
+
+    ``product(left, left_at, right, right_at, out, out_at)``. Vectors have 4 or 8 lanes. Nothing
+    behind `right` is read; what is written behind `out` is of no use. `out` overlaps no input.
+    """
+    lanes = 4 if rank <= 4 else 8
+
+    @intrinsic
+    def product(_, left, left_at, right, right_at, out, out_at):
+        n = types.intp
+        return types.void(left, n, right, n, out, n), generate
+
+    def generate(context, builder, signature, arguments):
+        left, left_at, right, right_at, out, out_at = arguments
+        places = ((0, left, left_at), (2, right, right_at), (4, out, out_at))
+        left_data, right_data, out_data = (
+            builder.gep(
+                context.make_array(signature.args[argument])(context, builder, array).data, [at]
+            )
+            for argument, array, at in places
+        )
+        vector, align = ir.VectorType(left_data.type.pointee, lanes), _size(left_data)
+
+        def element(data, place):
+            return builder.gep(data, [ir.Constant(ir.IntType(64), place)])
+
+        def vector_at(data, place):
+            return builder.bitcast(element(data, place), vector.as_pointer())
+
+        right_rows = [
+            builder.load(vector_at(right_data, rank * q), align=align) for q in range(rank - 1)
+        ]
+        end = builder.load(vector_at(right_data, rank * rank - lanes), align=align)
+        right_rows.append(_pick(builder, end, [*range(lanes - rank, lanes), *range(lanes - rank)]))
+        for row in range(rank):
+            total = ir.Constant(vector, [0.0] * lanes)
+            for q, y in enumerate(right_rows):
+                x = builder.load(element(left_data, rank * row + q))
+                term = builder.fmul(_spread(builder, x, vector), y, flags=("contract",))
+                total = builder.fadd(total, term, flags=("contract",))
+            builder.store(total, vector_at(out_data, rank * row), align=align)
+        return context.get_dummy_value()
+
+    return product
+
+
 def thin_product(rank, width):
     """Make a compiled product of 1 x 1 or 2 x 2 matrices, as many at once as `width` bytes hold.
 
@@ -123,10 +170,10 @@ def thin_product(rank, width):
         else:
             flags = ("contract",)
             first = builder.fmul(
-                _pick(builder, x, 0, 0, 2, 2), _pick(builder, y, 0, 1, 0, 1), flags=flags
+                _pick(builder, x, (0, 0, 2, 2)), _pick(builder, y, (0, 1, 0, 1)), flags=flags
             )
             other = builder.fmul(
-                _pick(builder, x, 1, 1, 3, 3), _pick(builder, y, 2, 3, 2, 3), flags=flags
+                _pick(builder, x, (1, 1, 3, 3)), _pick(builder, y, (2, 3, 2, 3)), flags=flags
             )
             total = builder.fadd(first, other, flags=flags)
         builder.store(total, pointers[2], align=align)
@@ -135,9 +182,10 @@ def thin_product(rank, width):
     return product
 
 
-def _pick(builder, x, *places):
-    """A vector with four places of each group of four lanes of `x`."""
-    lanes = [group + place for group in range(0, x.type.count, 4) for place in places]
+def _pick(builder, x, places):
+    """A vector with these places of each group of as many lanes of `x`."""
+    groups = range(0, x.type.count, len(places))
+    lanes = [group + place for group in groups for place in places]
     chosen = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
     return builder.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), chosen)
 
