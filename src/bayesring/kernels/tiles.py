@@ -21,9 +21,8 @@ OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
 _wide_8, _wide_4, _wide_2, _wide_1 = (matrix_product(rows, 64, SET) for rows in (8, 4, 2, 1))
 _half_8, _half_4, _half_2, _half_1 = (matrix_product(rows, 32, SET) for rows in (8, 4, 2, 1))
-_square_3, _square_4, _square_5, _square_6, _square_7, _square_8 = (
-    square_product(rank) for rank in range(3, 9)
-)
+_square_3, _square_4, _square_5, _square_6, _square_7 = map(square_product, range(3, 8))
+_square_8, _square_9, _square_10, _square_11, _square_12 = map(square_product, range(8, 13))
 _number, _numbers, _pair, _pairs = (
     thin_product(rank, width) for rank in (1, 2) for width in (0, 64)
 )
@@ -101,7 +100,7 @@ def complements(flat, starts, bonds, strands, mode, others, first, count, worksp
         equal = equal and bond == rank
     if equal and rank <= 2:
         thin_complements(flat, starts, rank, strands, mode, others, first, count, workspace)
-    elif equal and rank <= 8:
+    elif equal and rank <= 12:
         square_complements(flat, starts, rank, strands, mode, others, first, count, workspace)
     else:
         for strand in range(strands):
@@ -158,7 +157,7 @@ def multiply_squares(
     out_at,
     out_step,
 ):
-    """Product of two matrices, with every bond `rank`, 3 to 8, for each observation of a tile.
+    """Product of two matrices, with every bond `rank`, 3 to 12, for each observation of a tile.
 
     The left one of observation t begins at ``left_at + left_indices[t] * step`` of `flat`, the
     right one at ``right_at + right_indices[t] * right_steps[0] + t * right_steps[1]``.
@@ -177,13 +176,21 @@ def multiply_squares(
             _square_6(flat, a, right, b, out, c)
         elif rank == 7:
             _square_7(flat, a, right, b, out, c)
-        else:
+        elif rank == 8:
             _square_8(flat, a, right, b, out, c)
+        elif rank == 9:
+            _square_9(flat, a, right, b, out, c)
+        elif rank == 10:
+            _square_10(flat, a, right, b, out, c)
+        elif rank == 11:
+            _square_11(flat, a, right, b, out, c)
+        else:
+            _square_12(flat, a, right, b, out, c)
 
 
 @njit(**OPTIONS)
 def square_complements(flat, starts, rank, strands, mode, others, first, count, workspace):
-    """`complements` of strands whose bonds are all `rank`, 3 to 8, by products without loops."""
+    """`complements` of strands whose bonds are all `rank`, 3 to 12: one matrix in registers."""
     work, tile, _ = workspace
     order, width, size = starts.size, tile.shape[1], rank * rank
     step, between = strands * size, (work.size // TILE - width) // 2

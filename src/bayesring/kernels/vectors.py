@@ -97,12 +97,11 @@ def matrix_product(rows, width, effect):
 
 
 def square_product(rank):
-    """Make a compiled product of two rank x rank matrices, 3 to 8, without any loop.
+    """Make a compiled product of two rank x rank matrices, 3 to 12, with `right` in registers.
 
-    ``product(left, left_at, right, right_at, out, out_at)``. Vectors have 4 or 8 lanes. Nothing
-    behind `right` is read; what is written behind `out` is of no use. `out` overlaps no input.
+    ``product(left, left_at, right, right_at, out, out_at)``. Nothing behind `right` is read; up to
+    seven elements behind `out` are spoiled. `out` overlaps no input.
     """
-    lanes = 4 if rank <= 4 else 8
 
     @intrinsic
     def product(_, left, left_at, right, right_at, out, out_at):
@@ -118,26 +117,44 @@ def square_product(rank):
             )
             for argument, array, at in places
         )
-        vector, align = ir.VectorType(left_data.type.pointee, lanes), _size(left_data)
+        number, align = left_data.type.pointee, _size(left_data)
 
         def element(data, place):
             return builder.gep(data, [ir.Constant(ir.IntType(64), place)])
 
-        def vector_at(data, place):
-            return builder.bitcast(element(data, place), vector.as_pointer())
+        def load(data, place, lanes):
+            pointer = element(data, place)
+            kind = ir.VectorType(number, lanes).as_pointer()
+            return builder.load(builder.bitcast(pointer, kind), align=align)
 
-        right_rows = [
-            builder.load(vector_at(right_data, rank * q), align=align) for q in range(rank - 1)
-        ]
-        end = builder.load(vector_at(right_data, rank * rank - lanes), align=align)
-        right_rows.append(_pick(builder, end, [*range(lanes - rank, lanes), *range(lanes - rank)]))
-        for row in range(rank):
-            total = ir.Constant(vector, [0.0] * lanes)
-            for q, y in enumerate(right_rows):
-                x = builder.load(element(left_data, rank * row + q))
-                term = builder.fmul(_spread(builder, x, vector), y, flags=("contract",))
-                total = builder.fadd(total, term, flags=("contract",))
-            builder.store(total, vector_at(out_data, rank * row), align=align)
+        # a row is one vector or two, each (first column, lanes)
+        if rank <= 8:
+            pieces = [(0, 4 if rank <= 4 else 8)]
+        else:
+            pieces = [(0, 16)] if align == 4 else [(0, 8), (8, 4)]
+        right_rows = []
+        for q in range(rank):
+            vectors = []
+            for column, lanes in pieces:
+                beyond = column + lanes - rank if q == rank - 1 else 0
+                y = load(right_data, rank * q + column - max(beyond, 0), lanes)
+                if beyond > 0:  # read to the end of the matrix, and turn
+                    y = _pick(builder, y, [(lane + beyond) % lanes for lane in range(lanes)])
+                vectors.append(y)
+            right_rows.append(vectors)
+        with cgutils.for_range(builder, ir.Constant(ir.IntType(64), rank)) as loop:
+            at = builder.mul(loop.index, ir.Constant(ir.IntType(64), rank))
+            left_row, out_row = builder.gep(left_data, [at]), builder.gep(out_data, [at])
+            xs = [builder.load(element(left_row, q)) for q in range(rank)]
+            for piece, (column, lanes) in enumerate(pieces):
+                vector = ir.VectorType(number, lanes)
+                total = ir.Constant(vector, [0.0] * lanes)
+                for x, y in zip(xs, right_rows, strict=True):
+                    spread = _spread(builder, x, vector)
+                    term = builder.fmul(spread, y[piece], flags=("contract",))
+                    total = builder.fadd(total, term, flags=("contract",))
+                pointer = builder.bitcast(element(out_row, column), vector.as_pointer())
+                builder.store(total, pointer, align=align)
         return context.get_dummy_value()
 
     return product
@@ -180,6 +197,31 @@ def thin_product(rank, width):
         return context.get_dummy_value()
 
     return product
+
+
+@intrinsic
+def scale(_, x, source, at, out, out_at):
+    """Set ``out[out_at + j]`` to ``x * source[at + j]`` for as many j as 64 bytes hold.
+
+    `source` and `out` have one type, float32 or float64, to which `x` is rounded.
+    """
+
+    def generate(context, builder, signature, arguments):
+        x, source, at, out, out_at = arguments
+        pointers = []
+        for place, array, start in ((1, source, at), (3, out, out_at)):
+            data = context.make_array(signature.args[place])(context, builder, array).data
+            vector = ir.VectorType(data.type.pointee, 64 // _size(data))
+            pointers.append(builder.bitcast(builder.gep(data, [start]), vector.as_pointer()))
+        align = _size(data)
+        if x.type != vector.element:
+            x = builder.fptrunc(x, vector.element)
+        y = builder.load(pointers[0], align=align)
+        builder.store(builder.fmul(_spread(builder, x, vector), y), pointers[1], align=align)
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(types.float64, source, n, out, n), generate
 
 
 def _pick(builder, x, places):
