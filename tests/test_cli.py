@@ -383,7 +383,15 @@ def test_bench_check_fails_when_a_scan_got_slower(monkeypatch, tmp_path, value, 
     committed = tmp_path / "bench.json"
     row = Row("a scan", 1.0, bench_run.scans.KEPT)
     committed.write_text(json.dumps(bench_run.to_json([row])))
-    monkeypatch.setattr(bench_run.scans, "kept", lambda: iter([row._replace(value=value)]))
+    monkeypatch.setattr(bench_run.scans, "kept", lambda repeats: iter([row._replace(value=value)]))
     result = CliRunner().invoke(cli.app, ["bench", "--check", str(committed)])
     assert result.exit_code == code, result.output
     assert ("1.40 times the committed figure" in result.output) == bool(code)
+
+
+def test_bench_check_says_when_there_is_nothing_to_compare_with(tmp_path):
+    committed = tmp_path / "bench.json"
+    committed.write_text(json.dumps(bench_run.to_json([Row("a scan", 1.0, "s")])))
+    result = CliRunner().invoke(cli.app, ["bench", "--check", str(committed)])
+    assert result.exit_code == 1
+    assert "measure them with `make bench`" in " ".join(result.output.split())

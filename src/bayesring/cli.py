@@ -282,7 +282,7 @@ def bench(
     if check is not None:
         complaints = run.check(check)
         for complaint in complaints:
-            console.print(complaint)
+            console.print(complaint, soft_wrap=True)
         raise typer.Exit(1 if complaints else 0)
     rows = []
     for row in run.measure(quick, large):

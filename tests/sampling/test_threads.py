@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -195,3 +197,49 @@ def test_the_first_failure_stops_all_chains():
 
     with ChainThreads(3, 2) as threads, pytest.raises(ValueError, match="chain 1 failed"):
         threads.map_chains(work, [0, 1, 2])
+
+
+@pytest.mark.parametrize("failing", [0, 7, 19])
+def test_a_block_that_fails_ends_the_map_and_leaves_the_threads_usable(failing):
+    blocks = [
+        Block(n, n, np.array([0, 0]), np.empty((0, 1)), np.empty(0), False) for n in range(20)
+    ]
+
+    def work(block):
+        if block.number == failing:
+            raise ValueError(f"block {block.number} failed")
+        return block.number
+
+    with ChainThreads(1, 3) as threads:
+        with pytest.raises(ValueError, match=f"block {failing} failed"):
+            list(threads.map_blocks(work, blocks))
+        for results in (threads.map_blocks(lambda block: block.number, blocks) for _ in range(50)):
+            assert list(results) == list(range(20))
+        assert next(iter(threads.map_blocks(lambda block: block.number, blocks))) == 0
+
+
+def test_chains_share_the_threads_that_none_of_them_needs():
+    """Two chains on four threads: no more than four ever work at once."""
+    blocks = [
+        Block(n, n, np.array([0, 0]), np.empty((0, 1)), np.empty(0), False) for n in range(40)
+    ]
+    lock, barrier = threading.Lock(), threading.Barrier(2)
+    working: list[int] = []
+    most = []
+
+    def work(block):
+        with lock:
+            working.append(block.number)
+            most.append(len(working))
+        time.sleep(0.001)
+        with lock:
+            working.remove(block.number)
+        return block.number
+
+    def chain(number):
+        barrier.wait()
+        return list(threads.map_blocks(work, blocks))
+
+    with ChainThreads(2, 4) as threads:
+        assert threads.map_chains(chain, [0, 1]) == [list(range(40))] * 2
+    assert 2 < max(most) <= 4

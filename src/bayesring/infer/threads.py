@@ -1,7 +1,9 @@
 """Threads for chains and blocks. Who does what never changes a result.
 
-Chains run side by side first; threads that no chain needs share the blocks of the others. BLAS is
-held to one thread meanwhile, or its sums would depend on how many it has.
+Chains run side by side first; threads that no chain needs help the others with their blocks. A
+chain works on blocks itself and takes results in their order: a thread that only waited for results
+would wake for each of them, and take Python's lock from those who work. BLAS is held to one thread
+meanwhile, or its sums would depend on how many it has.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import numbers
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -54,12 +57,12 @@ one_blas_thread = _OneBlasThread()
 
 
 class ChainThreads:
-    """Two pools: one thread per running chain, and workers for their blocks."""
+    """Two pools: one thread per running chain, and helpers for their blocks."""
 
     def __init__(self, n_chains: int, n_jobs: int) -> None:
         self._n_jobs = n_jobs
         self._drivers = ThreadPoolExecutor(min(n_chains, n_jobs))
-        self._workers = ThreadPoolExecutor(n_jobs)
+        self._helpers = ThreadPoolExecutor(max(1, n_jobs - 1))
         self._stack = ExitStack()
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -67,7 +70,7 @@ class ChainThreads:
 
     def __enter__(self) -> ChainThreads:
         self._stack.enter_context(one_blas_thread)
-        self._stack.enter_context(self._workers)
+        self._stack.enter_context(self._helpers)
         self._stack.enter_context(self._drivers)
         return self
 
@@ -106,13 +109,49 @@ class ChainThreads:
     def map_blocks(
         self, function: Callable[[Block], Any], blocks: Iterable[Block]
     ) -> Iterable[Any]:
-        """Work on blocks in threads, or here when every thread is busy with a chain."""
+        """Work on blocks here, with the help of threads that no chain needs."""
         if self._stop.is_set():
             raise Stopped
         blocks = tuple(blocks)
-        if len(blocks) == 1 or self._running >= self._n_jobs:
-            return map(function, blocks)
-        return self._workers.map(function, blocks)
+        running = max(1, self._running)
+        helpers = min(-(-(self._n_jobs - running) // running), len(blocks) - 1)
+        return self._share(function, blocks, helpers) if helpers > 0 else map(function, blocks)
+
+    def _share(
+        self, function: Callable[[Block], Any], blocks: tuple[Block, ...], helpers: int
+    ) -> Iterator[Any]:
+        waiting = deque(enumerate(blocks))
+        finished: dict[int, Any] = {}
+
+        def work_on_next() -> bool:
+            try:
+                number, block = waiting.popleft()
+            except IndexError:
+                return False
+            finished[number] = function(block)
+            return True
+
+        def work() -> None:
+            try:
+                while work_on_next():
+                    pass
+            except BaseException:
+                waiting.clear()
+                raise
+
+        futures = [self._helpers.submit(work) for _ in range(helpers)]
+        try:
+            for number in range(len(blocks)):
+                while number not in finished and work_on_next():
+                    pass
+                if number not in finished:  # a helper has it, or failed on it
+                    for future in futures:
+                        if not future.cancel():
+                            future.result()
+                yield finished.pop(number)
+        finally:
+            waiting.clear()
+            wait([future for future in futures if not future.cancel()])
 
 
 def count_threads(n_jobs: int | None) -> int:

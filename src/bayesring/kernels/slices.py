@@ -10,10 +10,12 @@ import numpy as np
 from numba import njit
 
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
-from bayesring.kernels.vectors import ADD, SET, SUBTRACT, matrix_product
+from bayesring.kernels.vectors import ADD, SET, SUBTRACT, matrix_product, scale
 
 _add_8, _set_8, _subtract_8 = (matrix_product(8, 64, what) for what in (ADD, SET, SUBTRACT))
 _add_4 = matrix_product(4, 64, ADD)
+_add_8_half, _add_4_half = (matrix_product(rows, 32, ADD) for rows in (8, 4))
+_add_2, _add_2_double, _add_2_fourfold = (matrix_product(2, 64 * n, ADD) for n in (1, 2, 4))
 
 
 @njit(**OPTIONS)
@@ -25,12 +27,51 @@ def add_products(weighted, features, size, count, statistics):
     """
     width, wide, lanes = features.shape[1], statistics.shape[1], 64 // features.itemsize
     for a in range(0, size, 8):
-        for b in range(0, a + 8, lanes):
-            at = a * wide + b
-            if size - a > 4:
-                _add_8(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
-            else:
-                _add_4(weighted, a, 1, width, features, b, width, count, statistics, at, wide)
+        b, at, end = 0, a * wide, a + 8
+        if size - a <= 2:
+            while b < end:
+                if end - b > 3 * lanes:
+                    _add_2_fourfold(
+                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
+                    )
+                    b += 4 * lanes
+                elif end - b > lanes:
+                    _add_2_double(
+                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
+                    )
+                    b += 2 * lanes
+                else:
+                    _add_2(
+                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
+                    )
+                    b += lanes
+        else:
+            while b + lanes <= end:
+                if size - a > 4:
+                    _add_8(
+                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
+                    )
+                else:
+                    _add_4(
+                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
+                    )
+                b += lanes
+            if b < end:
+                if size - a > 4:
+                    _add_8_half(
+                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
+                    )
+                else:
+                    _add_4_half(
+                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
+                    )
+
+
+@njit(**OPTIONS)
+def clear(statistics, size):
+    """Set to zero what `add_products` adds to."""
+    for a in range(0, size, 8):
+        statistics[a : a + 8, : padded(a + 8)] = 0.0
 
 
 @njit(**OPTIONS)
@@ -56,14 +97,17 @@ def accumulate(
     """
     workspace, weighted = buffers
     features = workspace[1]
+    width, lanes = features.shape[1], 64 // features.itemsize
     size = strands * bonds[mode - 1] * bonds[mode]
     for tile in range(begin, end, TILE):
         count = min(TILE, end - tile)
         complements(flat, starts, bonds, strands, mode, others, tile, count, workspace)
         for t in range(count):
             w = weight[tile + t - first]
-            for k in range(size):
-                weighted[t, k] = w * features[t, k]
+            at = t * width
+            while at < t * width + size:  # a range with a step that is no constant costs a division
+                scale(w, features, at, weighted, at)
+                at += lanes
             weighted[t, size] = shift[tile + t - first]
         add_products(weighted, features, size + 1, count, statistics)
 
@@ -354,7 +398,7 @@ def draw_slices(
     linear = turn(prior_linear, rows, columns)
     shared = len(linear) == 1
     for j in range(n_slices):
-        statistics[:] = 0.0
+        clear(statistics, size + 1)
         accumulate(
             flat,
             starts,

@@ -12,7 +12,7 @@ next row or ends behind the last, where nobody reads it.
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.vectors import SET, matrix_product, thin_product
+from bayesring.kernels.vectors import SET, matrix_product, square_product, thin_product
 
 TILE = 32
 SPARE = 16
@@ -21,6 +21,8 @@ OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
 _wide_8, _wide_4, _wide_2, _wide_1 = (matrix_product(rows, 64, SET) for rows in (8, 4, 2, 1))
 _half_8, _half_4, _half_2, _half_1 = (matrix_product(rows, 32, SET) for rows in (8, 4, 2, 1))
+_square_3, _square_4, _square_5, _square_6, _square_7 = map(square_product, range(3, 8))
+_square_8, _square_9, _square_10, _square_11, _square_12 = map(square_product, range(8, 13))
 _number, _numbers, _pair, _pairs = (
     thin_product(rank, width) for rank in (1, 2) for width in (0, 64)
 )
@@ -93,16 +95,18 @@ def complements(flat, starts, bonds, strands, mode, others, first, count, worksp
     ring order, of shape (R_d, R_{d-1}), taken from the last factor to the first. `others`
     (D - 1, M) holds their indices in that order, the tile's from column `first` on.
     """
-    thin = bonds.size > 2 and bonds[0] <= 2
+    rank, equal = bonds[0], bonds.size > 2
     for bond in bonds:
-        thin = thin and bond == bonds[0]
-    if thin:
-        thin_complements(flat, starts, bonds[0], strands, mode, others, first, count, workspace)
-        return
-    for strand in range(strands):
-        strand_complements(
-            flat, starts, bonds, strands, strand, mode, others, first, count, workspace
-        )
+        equal = equal and bond == rank
+    if equal and rank <= 2:
+        thin_complements(flat, starts, rank, strands, mode, others, first, count, workspace)
+    elif equal and rank <= 12:
+        square_complements(flat, starts, rank, strands, mode, others, first, count, workspace)
+    else:
+        for strand in range(strands):
+            strand_complements(
+                flat, starts, bonds, strands, strand, mode, others, first, count, workspace
+            )
 
 
 @njit(**OPTIONS)
@@ -136,6 +140,84 @@ def thin_complements(flat, starts, rank, strands, mode, others, first, count, wo
                 multiply_thin(rank, flat, left, flat, right, size, work, out)
             else:
                 multiply_thin(rank, flat, left, work, out, size, work, out)
+
+
+@njit(**OPTIONS)
+def multiply_squares(
+    rank,
+    flat,
+    left_at,
+    left_indices,
+    step,
+    right,
+    right_at,
+    right_indices,
+    right_steps,
+    out,
+    out_at,
+    out_step,
+):
+    """Product of two matrices, with every bond `rank`, 3 to 12, for each observation of a tile.
+
+    The left one of observation t begins at ``left_at + left_indices[t] * step`` of `flat`, the
+    right one at ``right_at + right_indices[t] * right_steps[0] + t * right_steps[1]``.
+    """
+    for t in range(left_indices.size):
+        a = left_at + left_indices[t] * step
+        b = right_at + right_indices[t] * right_steps[0] + t * right_steps[1]
+        c = out_at + t * out_step
+        if rank == 3:
+            _square_3(flat, a, right, b, out, c)
+        elif rank == 4:
+            _square_4(flat, a, right, b, out, c)
+        elif rank == 5:
+            _square_5(flat, a, right, b, out, c)
+        elif rank == 6:
+            _square_6(flat, a, right, b, out, c)
+        elif rank == 7:
+            _square_7(flat, a, right, b, out, c)
+        elif rank == 8:
+            _square_8(flat, a, right, b, out, c)
+        elif rank == 9:
+            _square_9(flat, a, right, b, out, c)
+        elif rank == 10:
+            _square_10(flat, a, right, b, out, c)
+        elif rank == 11:
+            _square_11(flat, a, right, b, out, c)
+        else:
+            _square_12(flat, a, right, b, out, c)
+
+
+@njit(**OPTIONS)
+def square_complements(flat, starts, rank, strands, mode, others, first, count, workspace):
+    """`complements` of strands whose bonds are all `rank`, 3 to 12: one matrix in registers."""
+    work, tile, _ = workspace
+    order, width, size = starts.size, tile.shape[1], rank * rank
+    step, between = strands * size, (work.size // TILE - width) // 2
+    last = (mode - 1) % order
+    right_indices = others[order - 2, first : first + count]
+    for strand in range(0, step, size):
+        right, right_at, right_steps = flat, starts[last] + strand, (step, 0)
+        buffer, other_buffer = TILE * width, TILE * (width + between)
+        for place in range(order - 3, -1, -1):
+            core = (mode + 1 + place) % order
+            out_at, out_step = (strand, width) if place == 0 else (buffer, between)
+            multiply_squares(
+                rank,
+                flat,
+                starts[core] + strand,
+                others[place, first : first + count],
+                step,
+                right,
+                right_at,
+                right_indices,
+                right_steps,
+                work,
+                out_at,
+                out_step,
+            )
+            right, right_at, right_steps = work, out_at, (0, out_step)
+            buffer, other_buffer = other_buffer, buffer
 
 
 @njit(**OPTIONS)

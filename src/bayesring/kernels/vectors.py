@@ -96,6 +96,70 @@ def matrix_product(rows, width, effect):
     return tile
 
 
+def square_product(rank):
+    """Make a compiled product of two rank x rank matrices, 3 to 12, with `right` in registers.
+
+    ``product(left, left_at, right, right_at, out, out_at)``. Nothing behind `right` is read; up to
+    seven elements behind `out` are spoiled. `out` overlaps no input.
+    """
+
+    @intrinsic
+    def product(_, left, left_at, right, right_at, out, out_at):
+        n = types.intp
+        return types.void(left, n, right, n, out, n), generate
+
+    def generate(context, builder, signature, arguments):
+        left, left_at, right, right_at, out, out_at = arguments
+        places = ((0, left, left_at), (2, right, right_at), (4, out, out_at))
+        left_data, right_data, out_data = (
+            builder.gep(
+                context.make_array(signature.args[argument])(context, builder, array).data, [at]
+            )
+            for argument, array, at in places
+        )
+        number, align = left_data.type.pointee, _size(left_data)
+
+        def element(data, place):
+            return builder.gep(data, [ir.Constant(ir.IntType(64), place)])
+
+        def load(data, place, lanes):
+            pointer = element(data, place)
+            kind = ir.VectorType(number, lanes).as_pointer()
+            return builder.load(builder.bitcast(pointer, kind), align=align)
+
+        # a row is one vector or two, each (first column, lanes)
+        if rank <= 8:
+            pieces = [(0, 4 if rank <= 4 else 8)]
+        else:
+            pieces = [(0, 16)] if align == 4 else [(0, 8), (8, 4)]
+        right_rows = []
+        for q in range(rank):
+            vectors = []
+            for column, lanes in pieces:
+                beyond = column + lanes - rank if q == rank - 1 else 0
+                y = load(right_data, rank * q + column - max(beyond, 0), lanes)
+                if beyond > 0:  # read to the end of the matrix, and turn
+                    y = _pick(builder, y, [(lane + beyond) % lanes for lane in range(lanes)])
+                vectors.append(y)
+            right_rows.append(vectors)
+        with cgutils.for_range(builder, ir.Constant(ir.IntType(64), rank)) as loop:
+            at = builder.mul(loop.index, ir.Constant(ir.IntType(64), rank))
+            left_row, out_row = builder.gep(left_data, [at]), builder.gep(out_data, [at])
+            xs = [builder.load(element(left_row, q)) for q in range(rank)]
+            for piece, (column, lanes) in enumerate(pieces):
+                vector = ir.VectorType(number, lanes)
+                total = ir.Constant(vector, [0.0] * lanes)
+                for x, y in zip(xs, right_rows, strict=True):
+                    spread = _spread(builder, x, vector)
+                    term = builder.fmul(spread, y[piece], flags=("contract",))
+                    total = builder.fadd(total, term, flags=("contract",))
+                pointer = builder.bitcast(element(out_row, column), vector.as_pointer())
+                builder.store(total, pointer, align=align)
+        return context.get_dummy_value()
+
+    return product
+
+
 def thin_product(rank, width):
     """Make a compiled product of 1 x 1 or 2 x 2 matrices, as many at once as `width` bytes hold.
 
@@ -123,10 +187,10 @@ def thin_product(rank, width):
         else:
             flags = ("contract",)
             first = builder.fmul(
-                _pick(builder, x, 0, 0, 2, 2), _pick(builder, y, 0, 1, 0, 1), flags=flags
+                _pick(builder, x, (0, 0, 2, 2)), _pick(builder, y, (0, 1, 0, 1)), flags=flags
             )
             other = builder.fmul(
-                _pick(builder, x, 1, 1, 3, 3), _pick(builder, y, 2, 3, 2, 3), flags=flags
+                _pick(builder, x, (1, 1, 3, 3)), _pick(builder, y, (2, 3, 2, 3)), flags=flags
             )
             total = builder.fadd(first, other, flags=flags)
         builder.store(total, pointers[2], align=align)
@@ -135,9 +199,35 @@ def thin_product(rank, width):
     return product
 
 
-def _pick(builder, x, *places):
-    """A vector with four places of each group of four lanes of `x`."""
-    lanes = [group + place for group in range(0, x.type.count, 4) for place in places]
+@intrinsic
+def scale(_, x, source, at, out, out_at):
+    """Set ``out[out_at + j]`` to ``x * source[at + j]`` for as many j as 64 bytes hold.
+
+    `source` and `out` have one type, float32 or float64, to which `x` is rounded.
+    """
+
+    def generate(context, builder, signature, arguments):
+        x, source, at, out, out_at = arguments
+        pointers = []
+        for place, array, start in ((1, source, at), (3, out, out_at)):
+            data = context.make_array(signature.args[place])(context, builder, array).data
+            vector = ir.VectorType(data.type.pointee, 64 // _size(data))
+            pointers.append(builder.bitcast(builder.gep(data, [start]), vector.as_pointer()))
+        align = _size(data)
+        if x.type != vector.element:
+            x = builder.fptrunc(x, vector.element)
+        y = builder.load(pointers[0], align=align)
+        builder.store(builder.fmul(_spread(builder, x, vector), y), pointers[1], align=align)
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(types.float64, source, n, out, n), generate
+
+
+def _pick(builder, x, places):
+    """A vector with these places of each group of as many lanes of `x`."""
+    groups = range(0, x.type.count, len(places))
+    lanes = [group + place for group in groups for place in places]
     chosen = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
     return builder.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), chosen)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -27,11 +28,11 @@ from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import Fixed, NormalWishart, RingPrior
 
-KEPT = "against NumPy entries"
+KEPT = "against NumPy entries in the cache"
 """Unit of the rows that `check` compares with the committed ones."""
 
 
-def kept() -> Iterator[Row]:
+def kept(repeats: int = 15) -> Iterator[Row]:
     """Scans on one thread, as multiples of the time that NumPy needs for the entries alone."""
     chains = {
         "scan, rank 5, fixed prior": Chain(),
@@ -45,7 +46,7 @@ def kept() -> Iterator[Row]:
     }
     with one_blas_thread:
         reference, *times = least(
-            numpy_entries(), *chains.values(), repeats=15, clock=time.thread_time
+            numpy_entries(), *chains.values(), repeats=repeats, clock=time.thread_time
         )
     for name, seconds in zip(chains, times, strict=True):
         yield Row(name, seconds / reference, KEPT, note=f"{1e3 * seconds:.2f} ms CPU")
@@ -141,16 +142,29 @@ def _core_update(rank: int, per_slice: int) -> tuple[float, float]:
 
 
 def threads(n: int) -> Iterator[Row]:
-    """One thread against two, wall time."""
+    """One thread against two, wall time; beside it the same for matrix products of NumPy."""
     shape = (1000, 1000, 1000)
     jobs = min(2, count_threads(None))
     likelihood = Gaussian(max_precision=100.0)
     problem = make_problem(random_data(shape, n, likelihood), likelihood, RingPrior.of(Fixed()))
-    with ChainThreads(1, 2) as pool:
+    matrix = np.random.default_rng(0).standard_normal((400, 400))
+
+    def products(run: Callable[..., Iterable[object]]) -> None:
+        list(run(lambda _: [matrix @ matrix for _ in range(20)], range(2)))
+
+    with ChainThreads(1, 2) as pool, ThreadPoolExecutor(2) as other:
         one = Chain(shape, problem=problem)
         two = Chain(shape, problem=problem, map_blocks=pool.map_blocks)
-        alone, together = least(one, two, repeats=5)
-    yield Row(f"{jobs} threads against 1, {n:,} observations", alone / together, "x faster", 1.8)
+        alone, together, product, side_by_side = least(
+            one, two, lambda: products(map), lambda: products(other.map), repeats=7
+        )
+    yield Row(
+        f"{jobs} threads against 1, {n:,} observations",
+        alone / together,
+        "x faster",
+        1.8,
+        note=f"matrix products: {product / side_by_side:.2f}",
+    )
 
 
 def growth(quick: bool, large: bool) -> Iterator[Row]:
