@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -73,10 +74,7 @@ def test_binary_values_are_found():
 
 
 def test_rank_grows_if_data_need_it():
-    """Few strands for a planted ring of rank one with noise, many for one of rank four without.
-
-    Seen to fail: the last size tried taken for the best.
-    """
+    """Few strands for a planted ring of rank one with noise, many for one of rank four without."""
     policy = StrandGrowth(width=1, initial=1)
     X, few, _ = planted(np.random.default_rng(9), 2_000, rank=1, noise=1.0)
     X_many, many, _ = planted(np.random.default_rng(9), 4_000, rank=4, noise=0.05)
@@ -84,6 +82,15 @@ def test_rank_grows_if_data_need_it():
     large = make(policy, chains=1, epochs=20).fit(X_many, many)
     assert max(small.rank_) <= 4
     assert min(large.rank_) >= 8
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+def test_the_size_that_predicts_best_is_chosen(monkeypatch, n_jobs):
+    """Until one is worse; what lies beyond does not count. Seen to fail: the last size tried."""
+    losses = {1: 1.0, 2: 0.5, 4: 0.505, 8: 0.9, 16: 0.1}
+    monkeypatch.setattr(online_em.Student, "train", lambda strands: losses[strands])
+    with ThreadPoolExecutor(n_jobs) as pool:
+        assert online_em.choose(list(losses), lambda strands: strands, pool, n_jobs) == 2
 
 
 def test_it_stops_by_itself(real):

@@ -112,10 +112,11 @@ def test_old_predictions_rest_when_new_data_agree(data, begun):
         if prior == "paper":
             early = begun[1]
             model = make(prior=prior, epochs=2, chains=1).fit(X[early], data[1][early])
-        before = model.predict(old)
+        before, weights = model.predict(old), np.concatenate(model.learners_[0].weights)
         agreeing = X[(X[:, 0] < 12)][:300]
         model.partial_fit(agreeing, model.predict(agreeing))
         assert rms(model.predict(old) - before) < 0.03 * before.std()
+        np.testing.assert_array_equal(np.concatenate(model.learners_[0].weights), weights)
 
 
 def test_save_load_pickle_and_copy_go_on_alike(data, begun, tmp_path):
