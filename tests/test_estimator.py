@@ -154,7 +154,7 @@ def test_products_in_float32_change_little(fitted):
 
 def test_products_in_float32_give_the_same_error_on_real_data(data_folder):
     """To three digits; with one seed, both chains see the same random numbers and stay close."""
-    tensor = load_ushcn()
+    tensor = load_ushcn().tensor
     split = random_split(tensor.shape, 0.1, 0)
     known, hidden = (tensor[tuple(part.T)] for part in split)
     errors = [

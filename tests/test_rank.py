@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bayesring import ring
-from bayesring.experiments.rank_study import draw_tensor, find_rank, observe
+from bayesring.datasets import make_ring
+from bayesring.experiments.rank_study import find_rank
 from bayesring.infer import gibbs
 from bayesring.infer import rank as rank_module
 from bayesring.infer.base import StepInfo, make_problem
@@ -221,9 +222,8 @@ def test_the_true_rank_is_found_from_below_and_from_above(policy, cores):
 
     With the normal-Wishart prior one tensor in six ends with a factor too many; not this one.
     """
-    true, rng = (2, 3, 2), np.random.default_rng(3)
-    tensor = draw_tensor(rng, (9, 8, 10), true)
-    data = observe(rng, tensor, snr=20, missing=0.3)
+    true = (2, 3, 2)
+    data = make_ring((9, 8, 10), true, snr=20, missing=0.3, seed=3).observations
     assert find_rank(data, policy, seed=0, warmup=400, cores=cores)[0] == true
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
-from bayesring import cli
+from bayesring import TensorRing, cli
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text()
-COMPLETE, COORDINATES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+COMPLETE, COORDINATES, STREAM = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_the_example_with_a_table_runs():
@@ -35,6 +36,19 @@ def test_the_example_with_coordinates_runs():
     error = names["filled"] - names["table"]
     assert np.sqrt(np.mean(error**2)) < 0.03
     assert np.all(names["low"] < names["high"])
+
+
+def test_the_example_with_a_stream_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    columns = {"sensor": rng.integers(0, 9, 400), "day": rng.integers(0, 8, 400)}
+    table = pd.DataFrame(columns | {"hour": rng.integers(0, 4, 400), "reading": rng.random(400)})
+    (tmp_path / "readings").mkdir()
+    table.to_parquet(tmp_path / "readings" / "part.parquet")
+    later = table.assign(sensor=table["sensor"] + 1)
+    names: dict = {"next_month": later, "TensorRing": partial(TensorRing, 2, epochs=2)}
+    exec(STREAM, names)
+    assert names["ring"].shape_ == (10, 8, 4)
 
 
 def test_the_commands_for_your_own_data_are_understood(data_folder, tmp_path, monkeypatch):
