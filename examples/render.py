@@ -30,6 +30,7 @@ def render(script: Path, folder: Path) -> Path:
     names: dict[str, object] = {"__name__": "__main__"}
     n_pictures = 0
     folder.mkdir(parents=True, exist_ok=True)
+    plt.close("all")  # figures that others left open are not this example's
     for text, code in blocks:
         page.append(text)
         if not code:
