@@ -71,7 +71,7 @@ def test_tails_make_intervals_cover_errors_that_are_not_normal(rng):
 
 def test_few_held_out_values_leave_the_tails_nearly_normal(rng):
     few = Gaussian().calibrate(np.full(5, 0.5), np.zeros(5), np.zeros(5)).tails
-    assert np.max(np.abs(np.array(few) - NORMAL_TAILS)) < 0.3
+    assert np.max(np.abs(np.array(few) - NORMAL_TAILS)) < 0.1
 
 
 def test_wrong_number_of_tails():

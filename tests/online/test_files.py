@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from bayesring import TensorRing, load
+from bayesring.filerows import FileRows
 from tests.online.planted import SHAPE, make, planted, rms
 
 MODES = ["who", "when", "what"]
@@ -119,3 +120,45 @@ def test_a_nan_is_named_with_file_and_row(data, tmp_path):
     pq.write_table(bad, tmp_path / "bad.parquet")
     with pytest.raises(ValueError, match=r"bad\.parquet.*row 123|row 123.*bad\.parquet"):
         make().fit(tmp_path / "bad.parquet", modes=MODES, value="seen")
+
+
+@pytest.mark.parametrize("broken", ["first pass", "later pass", "last pass"])
+def test_files_that_break_off(data, tmp_path, monkeypatch, broken):
+    """What was learned before is kept, unless nothing was.
+
+    Seen to fail: settling on a stream that has ended; losing all when the last pass fails.
+    """
+    data[0].iloc[:2_000].to_parquet(tmp_path / "a.parquet")
+    whole, passes = FileRows.chunks, []
+
+    def chunks(self, streams, epoch):
+        passes.append(epoch)
+        yield from whole(self, streams, epoch)
+        if len(passes) == breaks_at:
+            raise OSError("File a.parquet, row 7 and after: cannot be read.")
+
+    monkeypatch.setattr(FileRows, "chunks", chunks)
+    breaks_at = 0
+    good = make(epochs=2).fit(tmp_path, modes=MODES, value="seen")
+    breaks_at = {"first pass": 1, "later pass": 2, "last pass": len(passes)}[broken]
+    passes.clear()
+    ring = make(epochs=2)
+    if broken == "first pass":
+        monkeypatch.setattr(FileRows, "chunks", lambda *_: iter_failing())
+    with pytest.raises((OSError, ValueError), match=r"row 7 and after: cannot be read\.") as caught:
+        ring.fit(tmp_path, modes=MODES, value="seen")
+    if broken == "first pass":
+        assert not hasattr(ring, "posterior_")
+        return
+    assert "What was learned before is kept" in str(caught.value)
+    ring.save(tmp_path / "kept.ring")
+    cells = data[0].iloc[:5]
+    kept = load(tmp_path / "kept.ring").predict(cells)["mean"]
+    assert np.isfinite(kept).all()
+    if broken == "last pass":  # all was learned, only the error bars are rougher
+        np.testing.assert_allclose(kept, good.predict(cells)["mean"], rtol=0.1, atol=0.1)
+
+
+def iter_failing():
+    raise OSError("File a.parquet, row 7 and after: cannot be read.")
+    yield

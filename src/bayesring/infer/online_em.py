@@ -196,9 +196,9 @@ class Student:
         return min(best, self.losses[-1])
 
     def settle(self, rate: float) -> None:
-        """Go on for some looks and keep the mean of the rings there."""
-        states = []
-        for _ in range(1 if self.failure else LATE):
+        """Go on for some looks, as long as there are rows, and keep the mean of the rings there."""
+        states = [self.learner.state] if self.failure else []
+        while len(states) < LATE and not self.failure:
             self.look(rate, expects=True)
             states.append(self.learner.state)
         self.learner.restore([np.mean(each, axis=0) for each in zip(*states, strict=True)])
@@ -259,12 +259,12 @@ def run(
         likelihood, predicted = judge(students, sources, likelihood)
         for each in students:
             each.learner.likelihood = likelihood
-        failure = next((each.failure for each in students if each.failure), None)
         if sources.whole is not sources.part:
             list(pool.map(lambda each: each.rejoin(sources.whole), students))
         rings = list(pool.map(lambda each: draw(each, sources.whole, settings), students))
     chains = [(own, each.trace) for own, each in zip(rings, students, strict=True)]
     learners = tuple(each.learner for each in students)
+    failure = next((each.failure for each in students if each.failure), None)
     return Outcome(likelihood, chains, predicted, learners, failure)
 
 
@@ -333,10 +333,17 @@ def _predict(student: Student, columns: IntArray, width: float) -> FloatArray:
 
 
 def draw(student: Student, rows: Rows, settings: Settings) -> Draws:
-    """Draws of one ring, after one pass over the data for the curvature where it stands."""
-    if student.failure is None:
-        student.learner.measure(rows, student.streams, settings.batch_size)
-    return draw_from(student.learner, student.streams, settings)
+    """Draws of one ring, after one pass over the data for the curvature where it stands.
+
+    If the data cannot be read to their end, the curvature found while learning has to do.
+    """
+    learner, before = student.learner, student.learner.curvature.copy()
+    try:
+        if student.failure is None:
+            learner.measure(rows, student.streams, settings.batch_size)
+    except (OSError, ValueError) as error:
+        student.failure, learner.curvature[:] = error, before
+    return draw_from(learner, student.streams, settings)
 
 
 def draw_from(learner: Learner, streams: Streams, settings: Settings) -> Draws:

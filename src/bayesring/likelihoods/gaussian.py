@@ -14,9 +14,8 @@ from bayesring.types import FloatArray, WorkingResponse
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
-DOUBT, TAIL_DOUBT = 100, 25
-"""Held-out values that weigh as much as the belief that the noise needs no bound, and as much as
-the belief that errors are normal. Few values tell a quantile better than an excess of variance."""
+DOUBT = 100
+"""Held-out values that weigh as much as the belief that nothing needs calibrating."""
 
 
 @dataclass(frozen=True)
@@ -179,16 +178,15 @@ class Gaussian:
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
         """Set the cut, one over the mean of (y - mean)^2 - variance (14), and the tails.
 
-        Both are doubted as if by `DOUBT` more values without error in excess, and by `TAIL_DOUBT`
-        more with the tails of a normal, so that few held-out values bind little. The cut is never
-        below one, where all is noise.
+        Both are doubted as if by `DOUBT` more values, without error in excess and with the tails of
+        a normal, so that few held-out values bind little. The cut is never below one, where all
+        is noise.
         """
         share = values.size / (values.size + DOUBT)
         excess = float(np.mean((values - mean) ** 2 - variance))
         noise = min(max(excess, 1e-12), 1.0)
         sizes = np.abs(values - mean) / np.sqrt(noise + variance)
-        trust = values.size / (values.size + TAIL_DOUBT)
-        tails = trust * np.quantile(sizes, LEVELS) + (1 - trust) * NORMAL_TAILS
+        tails = share * np.quantile(sizes, LEVELS) + (1 - share) * NORMAL_TAILS
         return replace(self, max_precision=1.0 / (share * noise), tails=tuple(tails.tolist()))
 
     def calibrated_level(self, level: float) -> float:
