@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
+from importlib import import_module
+from importlib.util import find_spec
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 from bayesring import TensorRing, load
 from bayesring.convergence import DiagnosticWarning, entry_draws
@@ -142,15 +146,38 @@ def test_diagnostics_survive_saving(good, tmp_path):
     assert str(load(tmp_path / "model.ring").diagnostics(CELLS)) == str(good.diagnostics(CELLS))
 
 
-def test_arviz_reads_the_tree(good):
+@pytest.fixture(params=["arviz", "arviz_stats"])
+def arviz_tools(request):
+    """Container, summary and trace plot of ArviZ 0.x, or of the packages that ArviZ 1 is made of.
+
+    Releases of `arviz_plots` break with some of matplotlib; where it is not installed, no plot.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        az = pytest.importorskip("arviz")
-        tree = good.to_datatree(CELLS)
-        data = (
-            tree if int(az.__version__.split(".")[0]) >= 1 else az.InferenceData.from_datatree(tree)
-        )
-        summary = az.summary(data, round_to="none")
+        module = pytest.importorskip(request.param)
+        if request.param == "arviz_stats":
+            found = find_spec("arviz_plots") is not None
+            plot = import_module("arviz_plots").plot_trace if found else None
+            return lambda tree: tree, module.summary, plot
+    if not module.__version__.startswith("0."):
+        return lambda tree: tree, module.summary, module.plot_trace
+    return module.InferenceData.from_datatree, module.summary, module.plot_trace
+
+
+def test_arviz_reads_the_tree(good, arviz_tools):
+    contain, summarise, plot_trace = arviz_tools
+    tree = good.to_datatree(CELLS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = contain(tree)
+        summary = summarise(data, round_to="none")
+        if plot_trace is not None:
+            matplotlib.use("Agg")
+            plot_trace(data)
+            figures = map(pyplot.figure, pyplot.get_fignums())
+            drawn = [axes for figure in figures for axes in figure.axes if axes.lines]
+            pyplot.close("all")
+            assert len(drawn) >= len(CELLS)
     assert set(tree["posterior"].dims) == {"chain", "draw", "cell"}
     ours = {row["quantity"]: row for row in good.diagnostics(CELLS).rows()}
     entry = summary.loc["entry[(0, 1, 2)]"]

@@ -94,7 +94,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit
     dtype : "float64" or "float32", of the products round the ring while sampling; the latter is
         faster at higher ranks, and all sums over observations stay float64
-    batch_size : observations per step of online EM
+    batch_size : observations per step of online EM; "auto" takes 512, or 2,048 if there are more
+        than a million
     epochs : passes over the data at which online EM ends at the latest
     n_jobs : threads; None uses all cores. Never changes a result.
     random_state : seed, Generator or RandomState; one seed gives one result, bit for bit
@@ -132,7 +133,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         chains: int = 4,
         max_memory: int = 2**30,
         dtype: str = "float64",
-        batch_size: int = 512,
+        batch_size: str | int = "auto",
         epochs: int = 200,
         n_jobs: int | None = None,
         random_state: int | Generator | RandomState | None = None,
@@ -217,7 +218,9 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         )
         described = self._describe(model, seed)
         if self.inference == "online-em":
-            outcome = learn(data, model, settings_of(self, seed), n_jobs, self.progress)
+            outcome = learn(
+                data, model, settings_of(self, seed, len(data.values)), n_jobs, self.progress
+            )
         else:
             outcome = self._sample(data, model, seed, n_jobs)
         self._adopt(outcome, data, seed, n_jobs)
@@ -295,7 +298,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
         coding = coding_of(survey, model.likelihood)
         described = self._describe(model, seed)
-        settings = settings_of(self, seed)
+        settings = settings_of(self, seed, survey.n_observed)
         outcome = learn_files(files, survey, coding, model, settings, n_jobs, self.progress)
         no_rows = np.empty((0, len(survey.shape)), dtype=np.int32)
         nothing = Observations(no_rows, np.empty(0), survey.shape)
@@ -331,7 +334,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             data = check_observations(X, y, check_grown(shape, check_coordinates(X), known))
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
-        settings = settings_of(self, self.seed_)
+        settings = settings_of(self, self.seed_, len(data.values))
         drawn = learn_more(self.learners_, data, settings, count_threads(self.n_jobs))
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
         self.labels_ = labels

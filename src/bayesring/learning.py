@@ -27,12 +27,15 @@ from bayesring.settings import Model
 MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
 """Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
 
+BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
+"""Observations per step, the paper's, and from that many observations on: steps then cost more
+than what they learn is worth."""
 CONSTANT = 1e-12
 """Deviation, as a share of the largest value, below which values are all the same."""
 
 
-def settings_of(parameters: Any, seed: int) -> Settings:
-    """How rings learn, from the parameters of an estimator."""
+def settings_of(parameters: Any, seed: int, n: int) -> Settings:
+    """How rings learn from `n` observations, from the parameters of an estimator."""
     chains = check_count(parameters.chains, "chains", 1)
     budget = check_count(parameters.max_memory, "max_memory", 1)
     return Settings(
@@ -40,9 +43,18 @@ def settings_of(parameters: Any, seed: int) -> Settings:
         chains,
         check_count(parameters.draws, "draws", 1),
         budget // chains,
-        check_count(parameters.batch_size, "batch_size", 1),
+        batch_size_of(parameters.batch_size, n),
         check_count(parameters.epochs, "epochs", 1),
     )
+
+
+def batch_size_of(batch_size: str | int, n: int) -> int:
+    """Observations per step when there are `n` of them."""
+    if batch_size == "auto":
+        return BATCH if n < MANY else LARGE_BATCH
+    if isinstance(batch_size, str):
+        raise ValueError(f"batch_size must be 'auto' or a whole number, got {batch_size!r}.")
+    return check_count(batch_size, "batch_size", 1)
 
 
 def learn(

@@ -10,6 +10,7 @@ import pytest
 
 from bayesring.infer import online_em
 from bayesring.infer.rank import StrandGrowth
+from bayesring.learning import batch_size_of
 from bayesring.likelihoods import Bernoulli
 from tests.online.planted import SHAPE, make, planted, rms
 
@@ -159,7 +160,15 @@ def test_few_observations_and_constant_values():
     assert np.all(binary.predict(X) > 0.4)
 
 
-@pytest.mark.parametrize(("name", "value"), [("batch_size", 0), ("epochs", 0), ("epochs", 2.5)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("batch_size", 0), ("batch_size", "large"), ("epochs", 0), ("epochs", 2.5)]
+)
 def test_settings_are_checked(name, value):
     with pytest.raises(ValueError, match=name):
         make(**{name: value}).fit(np.array([[0, 0], [1, 1]]), [1.0, 2.0])
+
+
+def test_batches_grow_with_the_data():
+    assert batch_size_of("auto", 33_150) == 512
+    assert batch_size_of("auto", 10**8) == 2048
+    assert batch_size_of(100, 10**8) == 100

@@ -16,19 +16,14 @@ import numpy as np
 
 from bayesring.baselines import BayesianRingVI
 from bayesring.datasets import make_ring
-from bayesring.estimator import TensorRing
+from bayesring.experiments.bench.online import Pupil
 from bayesring.experiments.bench.timing import Chain
 from bayesring.experiments.cells import Cell, Result, write_json
 from bayesring.infer.base import make_problem
-from bayesring.infer.learner import Learner
-from bayesring.infer.online_em import RATE
-from bayesring.infer.rows import ArrayRows, batches
-from bayesring.infer.streams import Streams
 from bayesring.infer.threads import ChainThreads
 from bayesring.likelihoods import Gaussian
 from bayesring.observations import Observations
 from bayesring.priors import NormalWishart, RingPrior
-from bayesring.types import RingSize
 
 SIZES = (10, 30, 50, 70, 100)
 FURTHER = (178, 316)
@@ -70,21 +65,7 @@ def gibbs_scans(data: Observations, threads: int) -> list[float]:
 
 def online_epochs(data: Observations, threads: int) -> list[float]:
     """Epochs of one ring of our online EM, which learns on one thread, with the default batches."""
-    rows, streams = ArrayRows(data), Streams.of_chain(0, 0)
-    likelihood, prior = Gaussian(max_precision=100.0), RingPrior.of(NormalWishart())
-    size = RingSize(1, (RANK,) * len(data.shape))
-    learner = Learner(streams, size, rows.counts, likelihood, prior)
-    learner.set_counts(rows.counts)
-    source = batches(rows, streams, TensorRing().batch_size)
-
-    def epoch() -> None:
-        seen = 0
-        while seen < len(data.values):
-            columns, values = next(source)
-            learner.learn(columns, values, RATE, True)
-            seen += len(values)
-
-    return _repeat(epoch)
+    return _repeat(Pupil(data, RANK))
 
 
 def variational_iterations(data: Observations, threads: int) -> list[float]:

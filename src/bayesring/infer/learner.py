@@ -109,7 +109,9 @@ class Learner:
         self._all_movable = np.ones(n_slices, dtype=bool)
         self.weight_gradient = np.zeros(sum(each.size for each in self.weights))
         self.weight_moments = [Moments.empty(each.size, 1) for each in self.weights]
-        self._batches = self._unweighed = self._seen = 0
+        self._batches = self._unweighed = 0
+        self.rows_seen = 0
+        """Observations learned from or measured so far."""
         self._of_priors: SlicePrior | None = None
 
     def _as_cores(self, flat: FloatArray) -> list[FloatArray]:
@@ -199,8 +201,8 @@ class Learner:
         whole = statistics * (self.n_observations / n)
         if self.statistics is None:
             self.statistics = whole
-        self._seen += n
-        share = min(n / min(self._seen, self.n_observations, HORIZON), 1.0)
+        self.rows_seen += n
+        share = min(n / min(self.rows_seen, self.n_observations, HORIZON), 1.0)
         self.statistics = (1 - share) * self.statistics + share * whole
 
     def _move_weights(self, rate: float) -> None:

@@ -12,6 +12,7 @@ from numba import njit
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
 
 FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
+LOG_FIRST, LOG_SECOND = np.log(FIRST), np.log(SECOND)
 """Adam's decay of the mean gradient and of its square, and what it adds to their ratio's root."""
 
 
@@ -106,6 +107,34 @@ def pull_of_prior(cores, at, size, touched, prior):
 
 
 @njit(**OPTIONS)
+def adam(first, second, start, size, touched, up, lifts):
+    """Adam's step on each slice touched, given its gradient `up` (touched, size).
+
+    Moments are gathered, so that one long loop without a branch does the arithmetic.
+    """
+    mean, square = np.empty(up.size), np.empty(up.size)
+    lift, lift_square = np.empty(up.size), np.empty(up.size)
+    for a in range(touched.size):
+        at, to = start + touched[a] * size, a * size
+        for k in range(size):
+            mean[to + k] = first[at + k]
+            square[to + k] = second[at + k]
+            lift[to + k] = lifts[0, a]
+            lift_square[to + k] = lifts[1, a]
+    flat = up.ravel()
+    for k in range(flat.size):
+        mean[k] = FIRST * mean[k] + (1 - FIRST) * flat[k]
+        square[k] = SECOND * square[k] + (1 - SECOND) * flat[k] * flat[k]
+        lift[k] *= mean[k] / (np.sqrt(lift_square[k] * square[k]) + TINY)
+    for a in range(touched.size):
+        at, to = start + touched[a] * size, a * size
+        for k in range(size):
+            first[at + k] = mean[to + k]
+            second[at + k] = square[to + k]
+    return lift.reshape(up.shape)
+
+
+@njit(**OPTIONS)
 def step(
     cores, ring, mode, rows, totals, gradient, moments, weights, prior, touched, movable, rate
 ):
@@ -135,6 +164,7 @@ def step(
         for s in range(n_rows):
             for r in range(n_columns):
                 scale[(strand * n_rows + s) * n_columns + r] = weights[strand * n_columns + r]
+    lifts = np.empty((2, touched.size))
     for a in range(touched.size):
         row = first_row[mode] + touched[a]
         at = starts[mode] + touched[a] * size
@@ -142,19 +172,19 @@ def step(
         counts[row] = 0
         steps[row] += 1
         natural(gradient, at, n_rows, n_columns, size, slope)
-        own, own_weighted = cores[at : at + size], weighted[at : at + size]
-        mean, square = first[at : at + size], second[at : at + size]
-        pulled = pull[a]
         gradient[at : at + size] = 0.0
-        add_weight_gradient(slope, own, n_rows, n_columns, weight_gradient)
-        lift = (rate if movable[row] else 0.0) / (1.0 - FIRST ** steps[row])
-        lift_square = 1.0 / (1.0 - SECOND ** steps[row])
+        add_weight_gradient(slope, cores[at : at + size], n_rows, n_columns, weight_gradient)
+        lifts[0, a] = (rate if movable[row] else 0.0) / (1.0 - np.exp(LOG_FIRST * steps[row]))
+        lifts[1, a] = 1.0 / (1.0 - np.exp(LOG_SECOND * steps[row]))
+        pulled = pull[a]
         for k in range(size):
-            up = slope[k] * scale[k] - share * pulled[k]
-            mean[k] = FIRST * mean[k] + (1 - FIRST) * up
-            square[k] = SECOND * square[k] + (1 - SECOND) * up * up
-            own[k] += lift * mean[k] / (np.sqrt(lift_square * square[k]) + TINY)
-            own_weighted[k] = own[k] * scale[k]
+            pulled[k] = slope[k] * scale[k] - share * pulled[k]
+    move = adam(first, second, starts[mode], size, touched, pull, lifts)
+    for a in range(touched.size):
+        at = starts[mode] + touched[a] * size
+        for k in range(size):
+            cores[at + k] += move[a, k]
+            weighted[at + k] = cores[at + k] * scale[k]
     return weight_gradient
 
 

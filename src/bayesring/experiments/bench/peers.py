@@ -19,7 +19,7 @@ from bayesring.likelihoods import Gaussian
 from bayesring.observations import Observations
 from bayesring.priors import CorePrior, Fixed, NormalWishart
 
-BUDGETS = ((40, 20), (80, 40), (120, 60), (200, 100), (300, 200))
+BUDGETS = ((20, 10), (40, 20), (80, 40), (120, 60), (200, 100), (300, 200))
 """Warm-up and draws of fits of growing length."""
 BURNIN = 50
 """Scans that SMURFF throws away before it averages."""
@@ -69,15 +69,8 @@ def smurff_targets() -> Iterator[Row]:
         return
     step = len(test.values) // 20_000
     some = Observations(test.coords[::step], test.values[::step], test.shape)
-    yield _target("RMSE on USHCN", train, some, 25, 5, "gaussian", metrics.rmse)
-    yield _target(
-        "AUC on Enron",
-        *links,
-        20,
-        3,
-        "bernoulli",
-        lambda y, p: 1 - metrics.auc(y, p),
-    )
+    yield _target("RMSE on USHCN", train, some, 25, 7, "gaussian", metrics.rmse, goal=2.0)
+    yield _target("AUC on Enron", *links, 20, 3, "bernoulli", lambda y, p: 1 - metrics.auc(y, p))
 
 
 def _target(
@@ -88,6 +81,7 @@ def _target(
     rank: int,
     likelihood: str,
     error: Callable[[Any, Any], float],
+    goal: float | None = None,
 ) -> Row:
     """Seconds that SMURFF needs to reach its best error, over those that a fit of ours needs."""
     jobs = min(2, count_threads(None))
@@ -115,10 +109,10 @@ def _target(
         ours_error = error(test.values, model.fit(train.coords, train.values).predict(test.coords))
         ours = time.perf_counter() - begin
         if ours_error <= WITHIN * best:
-            note = f"{theirs:.1f} s and {ours:.1f} s, error {best:.3f}"
-            return Row(f"time to SMURFF's {name}", theirs / ours, "x faster", 2.0, note=note)
+            note = f"{theirs:.1f} s and {ours:.1f} s at rank {rank}, error {best:.3f}"
+            return Row(f"time to SMURFF's {name}", theirs / ours, "x faster", goal, note=note)
     note = f"reached {ours_error:.3f}, SMURFF {best:.3f}"
-    return Row(f"time to SMURFF's {name}", 0.0, "x faster", 2.0, note=note)
+    return Row(f"time to SMURFF's {name}", 0.0, "x faster", goal, note=note)
 
 
 def nuts(quick: bool) -> Iterator[Row]:
