@@ -184,7 +184,7 @@ def test_intervals_of_new_labels_cover(seed):
     cells = np.argwhere(np.ones((16, 4, 3), dtype=bool))
     shown = cells[:, 0] < 4
     shares = []
-    for simulation in range(25):
+    for simulation in range(20):
         state = draw_prior(rng, (16, 4, 3), size, likelihood, prior)
         values = simulate(rng, state, cells, (16, 4, 3), likelihood).values
         seen = Observations(cells[shown], values[shown], (4, 4, 3))
@@ -193,7 +193,7 @@ def test_intervals_of_new_labels_cover(seed):
         wide = widen(posterior, prior.cores, (np.arange(12), none, none), simulation)
         lower, upper = wide.interval(cells[~shown], 0.9)
         shares.append(np.mean((lower < values[~shown]) & (values[~shown] < upper)))
-    assert abs(np.mean(shares) - 0.9) < 0.045, np.mean(shares)
+    assert abs(np.mean(shares) - 0.9) < 0.05, np.mean(shares)
 
 
 @ignore_new_labels
@@ -234,8 +234,10 @@ def test_threads_and_files_change_nothing(ring, table, tmp_path):
     cells = ask(place=["X", "Y"], day=[9, 2])
     found = ring.predict(cells)
     ring.save(tmp_path / "model.ring")
-    pd.testing.assert_frame_equal(found, load(tmp_path / "model.ring").predict(cells))
-    pd.testing.assert_frame_equal(found, fit(table, n_jobs=1).predict(cells))
+    pd.testing.assert_frame_equal(
+        found, load(tmp_path / "model.ring").predict(cells), check_exact=True
+    )
+    pd.testing.assert_frame_equal(found, fit(table, n_jobs=1).predict(cells), check_exact=True)
 
 
 def test_weights_of_draws_are_those_of_the_chain(rng):
@@ -285,7 +287,9 @@ def test_online_em_answers_too(table, prior, tmp_path):
     assert found.notna().all(axis=None)
     assert (found["std"] > 2 * known["std"]).all()
     ring.save(tmp_path / "model.ring")
-    pd.testing.assert_frame_equal(found, load(tmp_path / "model.ring").predict(cells))
+    pd.testing.assert_frame_equal(
+        found, load(tmp_path / "model.ring").predict(cells), check_exact=True
+    )
     more = table.iloc[:8].assign(place="X")
     ring.partial_fit(more)
     assert ring.shape_[0] == 15

@@ -22,7 +22,7 @@ from bayesring.posterior import Posterior
 from bayesring.priors.base import CorePrior
 from bayesring.types import FloatArray, IntArray, RingSize
 
-PART_BYTES = 2**28
+PART_BYTES = 2**27
 """Slices of all draws, known and new, that are brought together at a time."""
 
 
