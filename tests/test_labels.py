@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesring import TensorRing, load
-from bayesring.labels import as_keys, encode, learn_levels
+from bayesring.labels import as_keys, encode, learn_levels, numbers_of
 
 QUICK = {"rank": 1, "warmup": 3, "draws": 6, "chains": 2, "random_state": 0, "progress": False}
 DATES = [datetime.date(2021, 3, 1), datetime.date(2020, 12, 24), datetime.date(2021, 1, 1)]
@@ -182,3 +182,32 @@ def test_binary_tables_hold_intervals_of_probabilities():
     assert found["lower"].gt(0).all()
     assert found["upper"].lt(1).all()
     np.testing.assert_array_equal(ring.predict_proba(table)[:, 1], found["mean"])
+
+
+def test_equal_keys_have_equal_numbers_however_they_are_kept():
+    """Also between processes and releases: the first one is written down."""
+    assert numbers_of(np.array(["a"])) == [4681665781835383343]
+    for one, other in [
+        (np.array(["a", "é"]), np.array(["a", "é", "longer"])[:2]),
+        (np.array([2, -1, 2**40], dtype=np.int64), np.array([2.0, -1.0, 2.0**40])),
+        (np.array([2, 3], dtype=np.int8), np.array([2, 3], dtype=np.uint64)),
+        (np.array([0.5], dtype=np.float32), np.array([0.5])),
+        (np.array(["2020-01-31"], dtype="M8[D]"), np.array(["2020-01-31"], dtype="M8[ns]")),
+        (np.array([48], dtype="m8[h]"), np.array([2], dtype="m8[D]")),
+    ]:
+        assert numbers_of(one) == numbers_of(other)
+
+
+def test_different_keys_have_different_numbers():
+    """Python's own hash has the same for -1 and -2."""
+    keys = [
+        np.arange(-1000, 1000),
+        np.arange(1000) / 7,
+        np.arange(1000).astype("M8[h]"),
+        np.arange(1000).astype("m8[s]"),
+        np.array([f"station {n}" for n in range(1000)]),
+    ]
+    for each in keys:
+        numbers = numbers_of(each)
+        assert len(set(numbers)) == len(each)
+        assert all(0 <= number < 2**64 for number in numbers)

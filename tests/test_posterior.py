@@ -35,6 +35,7 @@ def make_posterior(rng, likelihood, n_draws=(6, 4), n_jobs=2):
                 rings[0].strands,
                 nuisance,
                 np.arange(n),
+                np.ones((n, size.strands * sum(size.bonds))),
             )
         )
     location, scale = (3.0, 2.5) if isinstance(likelihood, Gaussian) else (0.0, 1.0)

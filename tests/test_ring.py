@@ -127,3 +127,13 @@ def test_features_are_linear_in_slice_and_weights(cores, data):
 def test_wrong_ranks_are_refused(rank, message):
     with pytest.raises(ValueError, match=message):
         ring.expand_rank(rank, 3)
+
+
+@given(rings())
+def test_weights_can_be_taken_out_again(cores):
+    """But for those that are zero, which leave nothing behind."""
+    for core in cores:
+        weights = np.linspace(-2.0, 1e-30, core[0, :, 0].size).reshape(core.shape[1], -1)
+        (laden,) = ring.weighted([core], [weights])
+        np.testing.assert_allclose(ring.unweighted(laden, weights), core, rtol=1e-12)
+        assert not np.any(ring.unweighted(0 * laden, 0 * weights))

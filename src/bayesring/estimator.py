@@ -41,7 +41,7 @@ from bayesring.infer.run import Outcome, Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
 from bayesring.interchange import to_tensorly
-from bayesring.labels import Labels, plain_labels
+from bayesring.labels import Labels, NewLabels, plain_labels
 from bayesring.learning import coding_of, learn, learn_files, learn_more, settings_of, survey_files
 from bayesring.likelihoods import Likelihood
 from bayesring.observations import Observations
@@ -58,7 +58,7 @@ from bayesring.tables import (
     add_columns,
     code_more,
     code_table,
-    describe_unseen,
+    describe_new,
     find_columns,
     is_table,
     kind_of,
@@ -68,7 +68,7 @@ from bayesring.tables import (
     values_of,
 )
 from bayesring.types import FloatArray, IntArray
-from bayesring.unseen import cover
+from bayesring.unseen import widen
 
 SAMPLE_STREAM = 1
 """Sets the stream of `sample` apart from a user's own stream of the same seed."""
@@ -107,6 +107,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         the first
     shape_ : sizes of the modes
     posterior_ : the draws and their predictive distribution
+    prior_ : the `RingPrior` of the fit
     trace_ : one `Trace` per chain, with rank, noise, errors of every scan
     seed_ : the seed that gives this result again
     n_observations_ : number of training observations
@@ -223,7 +224,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             )
         else:
             outcome = self._sample(data, model, seed, n_jobs)
-        self._adopt(outcome, data, seed, n_jobs)
+        self._adopt(outcome, model.prior, data, seed, n_jobs)
         self.labels_ = labels
         self.table_kind_ = kind
         self.n_observations_ = len(data.values)
@@ -251,7 +252,9 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
                 dtype=self.dtype,
             )
 
-    def _adopt(self, outcome: Outcome, data: Observations, seed: int, n_jobs: int) -> None:
+    def _adopt(
+        self, outcome: Outcome, prior: RingPrior, data: Observations, seed: int, n_jobs: int
+    ) -> None:
         """Take over what was found; of `data`, shape and units matter."""
         self.posterior_ = Posterior(
             data.shape,
@@ -261,6 +264,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             tuple(kept for kept, _ in outcome.chains),
             n_jobs,
         )
+        self.prior_ = prior
         self.trace_ = [trace for _, trace in outcome.chains]
         self.learners_ = list(outcome.learners)
         self.seed_ = seed
@@ -303,7 +307,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         no_rows = np.empty((0, len(survey.shape)), dtype=np.int32)
         nothing = Observations(no_rows, np.empty(0), survey.shape)
         units = nothing._replace(location=coding.location, scale=coding.scale)
-        self._adopt(outcome, units, seed, n_jobs)
+        self._adopt(outcome, model.prior, units, seed, n_jobs)
         self.labels_, self.table_kind_ = survey.labels, None
         self.n_observations_, self.observed_ = survey.n_observed, None
         self.description_ = described
@@ -468,9 +472,10 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             coords = candidate_cells(posterior.shape, self.observed_, self.seed_)
             rows, deviation = most_uncertain(posterior, coords, n)
             return self._cells_as_given(coords[rows], deviation)
-        coords = self._coords(candidates)
+        coords, added = self._coords(candidates)
         free = np.flatnonzero(~is_observed(coords, self.observed_))
-        rows, deviation = most_uncertain(*cover(posterior, coords[free], self.seed_), n)
+        widened = widen(posterior, self.prior_.cores, added, self.seed_)
+        rows, deviation = most_uncertain(widened, coords[free], n)
         if self._is_labelled(candidates):
             keys = open_table(candidates, "candidates").select(self.labels_.names)
             return add_columns(keys[free[rows].tolist()], {"std": deviation}).to_native()
@@ -576,32 +581,31 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         has_levels = any(levels is not None for levels in self.labels_.levels)
         return has_levels or set(self.labels_.names) <= set(names)
 
-    def _coords(self, X: Any) -> IntArray:
-        """Coordinates of the rows of `X`; labels that the fit did not know get the mode's size."""
+    def _coords(self, X: Any) -> tuple[IntArray, NewLabels]:
+        """Coordinates of the rows of `X`, and labels that the fit did not know."""
         if self._is_labelled(X):
             return locate(open_table(X, "X"), self.labels_, self.posterior_.shape)
         coords = check_coordinates(X)
         check_within(coords, self.posterior_.shape)
-        return coords
+        return coords, ()
 
     def _known_coords(self, X: Any) -> IntArray:
-        coords = self._coords(X)
+        coords, _ = self._coords(X)
         check_within(coords, self.posterior_.shape)
         return coords
 
     def _locate(self, X: Any) -> tuple[Posterior, IntArray]:
         """A posterior and coordinates in it that stand for the rows of `X`; warns of new labels."""
         posterior = self._posterior()
-        coords = self._coords(X)
-        if np.any(coords >= posterior.shape):
-            unseen = describe_unseen(open_table(X, "X"), self.labels_, coords)
+        coords, added = self._coords(X)
+        if any(len(new) for new in added):
             warnings.warn(
-                f"Labels that the fit did not know: {unseen}; each is predicted as one of the "
-                "known labels, picked at random.",
+                f"Labels that the fit did not know: {describe_new(self.labels_.names, added)}; "
+                "each is predicted from the prior, given the known ones.",
                 UserWarning,
                 stacklevel=3,
             )
-        return cover(posterior, coords, self.seed_)
+        return widen(posterior, self.prior_.cores, added, self.seed_), coords
 
     def _tabulate(
         self,
@@ -662,6 +666,7 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
             chains,
             count_threads(ring.n_jobs),
         )
+        ring.prior_ = resolve(ring).prior
         ring.trace_ = traces
         ring.seed_ = parameters["random_state"]
         ring.n_observations_ = description["n_observations"]
@@ -672,7 +677,7 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
         )
         ring.held_out_ = storage.held_out_from_arrays(arrays)
         ring.learners_ = storage.learners_from_arrays(
-            arrays, ring.posterior_.likelihood, resolve(ring).prior
+            arrays, ring.posterior_.likelihood, ring.prior_
         )
         kept = ("parameters", "likelihood", "prior", "rank", "versions")
         ring.description_ = {name: description[name] for name in kept}

@@ -8,6 +8,7 @@ matter.
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -39,6 +40,10 @@ class Labels(NamedTuple):
     """Per mode the label of every slice, (I_d,), or None where coordinates are all there is."""
     value: str | None
     """What the values are called, if anything."""
+
+
+NewLabels = tuple[NDArray[Any], ...]
+"""Per mode the labels that a fit did not know, in sorted order."""
 
 
 def plain_labels(order: int) -> Labels:
@@ -80,6 +85,25 @@ def encode(keys: NDArray[Any], levels: NDArray[Any], name: str) -> IntArray:
     places = np.searchsorted(levels, keys, sorter=order)
     codes = order[np.minimum(places, len(levels) - 1)]
     return np.where(levels[codes] == keys, codes, len(levels))
+
+
+def numbers_of(keys: NDArray[Any]) -> list[int]:
+    """64 bits for every key, a hash of its text; equal keys have the same however they are kept."""
+    return [
+        int.from_bytes(
+            hashlib.blake2b(_text(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        )
+        for key in keys
+    ]
+
+
+def _text(key: Any) -> str:
+    """A key as text: a whole number without a fraction, a time in the coarsest unit."""
+    if key.dtype.kind == "f" and float(key).is_integer():
+        return str(int(key))
+    if key.dtype.kind in "Mm":
+        return str(_coarsest(key[None])[0])
+    return str(key.item())
 
 
 def label_texts(labels: Labels, shape: Sequence[int]) -> tuple[list[str], ...]:
@@ -125,10 +149,10 @@ def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
         )
 
 
-def _coarsest(dates: NDArray[Any]) -> NDArray[Any]:
-    """Dates in the coarsest unit that holds them all, so that equal dates look alike."""
+def _coarsest(times: NDArray[Any]) -> NDArray[Any]:
+    """Times in the coarsest unit that holds them all, so that equal times look alike."""
     for unit in DATE_UNITS:
-        coarse = dates.astype(f"M8[{unit}]")
-        if np.array_equal(coarse.astype(dates.dtype), dates):
+        coarse = times.astype(f"{times.dtype.kind}8[{unit}]")
+        if np.array_equal(coarse.astype(times.dtype), times):
             return coarse
-    return dates
+    return times

@@ -39,6 +39,12 @@ def weighted(cores: Sequence[FloatArray], weights: Sequence[FloatArray]) -> list
     return [core * weight[:, None] for core, weight in zip(cores, weights, strict=True)]
 
 
+def unweighted(core: FloatArray, weights: FloatArray) -> FloatArray:
+    """G^(d) from A^(d), the inverse of `weighted` for one core; zero where a weight is."""
+    own = weights[:, None]
+    return np.divide(core, own, out=np.zeros_like(core), where=own != 0)
+
+
 def ring_order(mode: int, order: int) -> list[int]:
     """The other modes as the ring meets them after `mode`: mode + 1, ..., mode - 1."""
     return [(mode + step) % order for step in range(1, order)]

@@ -34,7 +34,7 @@ from bayesring.observations import HeldOut, Observations, in_order
 from bayesring.priors import RingPrior
 
 FORMAT = "bayesring model"
-VERSION = 1
+VERSION = 2
 DESCRIPTION = "description.json"
 MOST_OBSERVATIONS = 500_000
 """Training observations that are kept with a model; more than these are left out."""
@@ -145,6 +145,8 @@ def chains_from_arrays(
         sizes = draws.strands * np.array(shape) * np.roll(draws.bonds, 1) * draws.bonds
         if draws.flat.shape != (len(draws.nuisance), sizes.sum()):
             raise ValueError(f"the draws of chain {chain} do not fit the shape {shape}.")
+        if draws.weights.shape != (len(draws.nuisance), sum(draws.rank)):
+            raise ValueError(f"the weights of chain {chain} do not fit its rank {draws.rank}.")
         described = {
             name.removeprefix("trace "): array
             for name, array in own.items()

@@ -39,10 +39,12 @@ def is_observed(coords: IntArray, observed: Observations | None) -> NDArray[np.b
     """Which cells were observed; none if the observations were not kept."""
     if observed is None:
         return np.zeros(len(coords), dtype=bool)
-    beyond = tuple(size + 1 for size in observed.shape)  # new labels have the size as coordinate
-    return np.isin(
-        np.ravel_multi_index(coords.T, beyond), np.ravel_multi_index(observed.coords.T, beyond)
+    shape = observed.shape
+    found: NDArray[np.bool_] = np.all(coords < shape, axis=1)  # new labels are beyond
+    found[found] = np.isin(
+        np.ravel_multi_index(coords[found].T, shape), np.ravel_multi_index(observed.coords.T, shape)
     )
+    return found
 
 
 def most_uncertain(posterior: Posterior, coords: IntArray, n: int) -> tuple[IntArray, FloatArray]:

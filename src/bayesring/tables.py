@@ -15,7 +15,7 @@ from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import NDArray
 
 from bayesring.checks import check_values
-from bayesring.labels import Labels, as_keys, encode, learn_levels
+from bayesring.labels import Labels, NewLabels, as_keys, encode, learn_levels
 from bayesring.observations import Observations
 from bayesring.types import FloatArray, IntArray
 
@@ -148,29 +148,39 @@ def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Cod
     return Coded(np.stack(codes, axis=1), values, labels)
 
 
-def locate(frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int]) -> IntArray:
-    """Coordinates (n, D) of the rows of a table; labels nobody knows get the size of the mode."""
-    codes = []
+def locate(
+    frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int]
+) -> tuple[IntArray, NewLabels]:
+    """Coordinates (n, D) of the rows of a table, and the labels that nobody knew.
+
+    The coordinates of new labels follow the known ones, in the order of the labels.
+    """
+    codes, added = [], []
     for name, levels, size in zip(labels.names, labels.levels, shape, strict=True):
         _check_column(frame, name, "X")
         keys = keys_of(frame, name)
-        codes.append(
-            _coordinates(keys, size, name) if levels is None else encode(keys, levels, name)
-        )
-    return np.stack(codes, axis=1)
+        if levels is None:
+            codes.append(_coordinates(keys, size, name))
+            added.append(np.empty(0, dtype=np.int64))
+            continue
+        code = encode(keys, levels, name)
+        unknown = code == size
+        new, own = learn_levels(keys[unknown])
+        code[unknown] = size + own
+        codes.append(code)
+        added.append(new)
+    return np.stack(codes, axis=1), tuple(added)
 
 
 def code_more(
     frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int], y: Any = None
 ) -> tuple[Observations, Labels]:
     """Observations of a table in the labels of another, and the labels with new ones at the end."""
-    coords = locate(frame, labels, shape)
-    levels = list(labels.levels)
-    for mode, (name, level) in enumerate(zip(labels.names, labels.levels, strict=True)):
-        if level is not None and (unknown := coords[:, mode] == len(level)).any():
-            new, codes = learn_levels(keys_of(frame, name)[unknown])
-            coords[unknown, mode] = len(level) + codes
-            levels[mode] = np.concatenate([level, new])
+    coords, added = locate(frame, labels, shape)
+    levels = tuple(
+        np.concatenate([level, new]) if level is not None and len(new) else level
+        for level, new in zip(labels.levels, added, strict=True)
+    )
     if y is None:
         if labels.value is None:
             raise ValueError("y is required: the model does not know a column of values.")
@@ -180,17 +190,16 @@ def code_more(
     known = np.isfinite(values)
     grown = np.maximum(shape, coords.max(axis=0) + 1)
     sizes = tuple(int(n) for n in grown)
-    return Observations(coords[known], values[known], sizes), labels._replace(levels=tuple(levels))
+    return Observations(coords[known], values[known], sizes), labels._replace(levels=levels)
 
 
-def describe_unseen(frame: nw.DataFrame[Any], labels: Labels, coords: IntArray) -> str:
+def describe_new(names: Sequence[str], added: NewLabels) -> str:
     """How many labels of each mode the fit did not know, with an example: for a warning."""
-    found = []
-    for mode, (name, levels) in enumerate(zip(labels.names, labels.levels, strict=True)):
-        if levels is not None and (rows := coords[:, mode] == len(levels)).any():
-            unknown = np.unique(keys_of(frame, name)[rows])
-            found.append(f"{len(unknown)} of {name!r} (such as {unknown[0]!s})")
-    return ", ".join(found)
+    return ", ".join(
+        f"{len(new)} of {name!r} (such as {new[0]!s})"
+        for name, new in zip(names, added, strict=True)
+        if len(new)
+    )
 
 
 def keys_of(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:

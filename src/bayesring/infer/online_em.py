@@ -355,7 +355,8 @@ def draw_from(learner: Learner, streams: Streams, settings: Settings) -> Draws:
         row[:] = own
     _, starts, bonds, strands = learner.ring
     nuisance = np.tile(learner.nuisance, (n_draws, 1))
-    return Draws(flat, starts, bonds, strands, nuisance, np.arange(1, n_draws + 1))
+    weights = np.tile(np.concatenate([each.ravel() for each in learner.weights]), (n_draws, 1))
+    return Draws(flat, starts, bonds, strands, nuisance, np.arange(1, n_draws + 1), weights)
 
 
 def draw_rings(

@@ -71,11 +71,18 @@ class Draws(NamedTuple):
     """(draws, p)."""
     scans: IntArray
     """(draws,), which scans were kept, from 1."""
+    weights: FloatArray
+    """(draws, W), lambda of every bond, end to end."""
 
     @property
     def rank(self) -> tuple[int, ...]:
         """Rank of each bond, all strands together."""
         return tuple(self.strands * int(number) for number in self.bonds)
+
+    def bond_weights(self, row: int, bond: int) -> FloatArray:
+        """lambda^(d) of one draw, (S, R_d)."""
+        ends = np.cumsum(self.rank)
+        return np.split(self.weights[row], ends[:-1])[bond].reshape(self.strands, -1)
 
 
 class Trace(NamedTuple):
@@ -210,12 +217,14 @@ def collect(
     kept: list[ring.FlatRing] = []
     nuisance: list[FloatArray] = []
     scans: list[int] = []
+    weights: list[FloatArray] = []
     for place in range(1, schedule.draws + 1):
         chain.step(problem, map_blocks)
         if place % thinning == 0 or (place == schedule.draws and not kept):
             kept.append(chain.flat)
             nuisance.append(chain.state.nuisance)
             scans.append(chain.scan)
+            weights.append(np.concatenate([each.ravel() for each in chain.state.weights]))
     draws = Draws(
         np.stack([one.flat for one in kept]),
         kept[0].starts,
@@ -223,6 +232,7 @@ def collect(
         kept[0].strands,
         np.stack(nuisance),
         np.array(scans),
+        np.stack(weights),
     )
     return draws, chain.trace
 

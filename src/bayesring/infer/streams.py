@@ -26,6 +26,8 @@ class Purpose(IntEnum):
     RANK = 7
     SHUFFLE = 8
     SPREAD = 9
+    POPULATION = 10
+    UNSEEN = 11
 
 
 PURPOSES = 16

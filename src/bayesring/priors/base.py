@@ -42,6 +42,13 @@ class CorePrior(Protocol):
     def update_hyper(self, rng: Generator, core: FloatArray) -> Any:
         """Draw the hyperparameters from their conditional given the core."""
 
+    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
+        """Draw slices beyond those of the core, given all of it.
+
+        What all new slices share comes from `rng`, what each has to itself from its own standard
+        normal `noise` (n, S, R_{d-1}, R_d).
+        """
+
     def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> Any:
         """Law of the hyperparameters given the core, or its mean and `spread`.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, ndtr, stdtrit
 
 from bayesring.priors.base import CoreShape
 from bayesring.types import FloatArray, SlicePrior
@@ -49,6 +49,14 @@ class EntryGamma:
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: EntryPrecisions) -> FloatArray:
         """Draw independent normals of the given precisions."""
         return rng.standard_normal(shape) / np.sqrt(hyper.psi)
+
+    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
+        """Draw from the prior, as other slices say nothing: g sqrt(c0 / d0) is t with 2 c0 degrees.
+
+        Entries are at the quantiles of the noise.
+        """
+        sizes = -stdtrit(2 * self.c0, ndtr(-np.abs(noise)))
+        return np.asarray(np.sign(noise) * sizes * np.sqrt(self.d0 / self.c0))
 
     def conditional(
         self, core: FloatArray, spread: FloatArray | None = None

@@ -43,6 +43,10 @@ class Fixed:
         """Draw independent normals."""
         return np.asarray(rng.standard_normal(shape) / np.sqrt(self.precision))
 
+    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
+        """Draw independent normals: other slices say nothing."""
+        return np.asarray(noise / np.sqrt(self.precision))
+
     def update_hyper(self, rng: Generator, core: FloatArray) -> FixedHyper:
         """Return the empty tuple."""
         return FixedHyper()

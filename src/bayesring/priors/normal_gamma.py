@@ -70,8 +70,11 @@ class NormalGamma:
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: MeanAndPrecisions) -> FloatArray:
         """Draw the slices round their mean."""
-        noise = rng.standard_normal((shape[0], hyper.mean.size))
-        return (hyper.mean + noise / np.sqrt(hyper.precision)).reshape(shape)
+        return round_mean(rng.standard_normal(shape), hyper)
+
+    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
+        """Draw (mu, psi) given the slices, and new slices round that mean."""
+        return round_mean(noise, self.update_hyper(rng, core))
 
     def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalGammaLaw:
         """Conditional of (mu, psi) given the slices, equation (13)."""
@@ -126,3 +129,9 @@ class NormalGamma:
         log_mean = 0.5 * np.sum(np.log(self.k0 * psi / (2 * np.pi)) - self.k0 * psi * mean**2)
         log_psi = np.sum(c0 * np.log(d0) - gammaln(c0) + (c0 - 1) * np.log(psi) - d0 * psi)
         return float(log_core + log_mean + log_psi)
+
+
+def round_mean(noise: FloatArray, hyper: MeanAndPrecisions) -> FloatArray:
+    """Slices round their mean, of standard normal noise."""
+    slices = hyper.mean + noise.reshape(len(noise), -1) / np.sqrt(hyper.precision)
+    return slices.reshape(noise.shape)

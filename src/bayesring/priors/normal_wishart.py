@@ -71,10 +71,11 @@ class NormalWishart:
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: MeanAndPrecision) -> FloatArray:
         """Draw the slices round their mean."""
-        lower = np.linalg.cholesky(hyper.precision)
-        noise = rng.standard_normal((shape[0], hyper.mean.size))
-        slices = hyper.mean + solve_triangular(lower, noise.T, lower=True, trans="T").T
-        return np.asarray(slices.reshape(shape))
+        return round_mean(rng.standard_normal(shape), hyper)
+
+    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
+        """Draw (mu, Omega) given the slices, and new slices round that mean."""
+        return round_mean(noise, self.update_hyper(rng, core))
 
     def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalWishartLaw:
         """Conditional of (mu, Omega) given the slices, equation (12)."""
@@ -148,6 +149,14 @@ def draw_normal_wishart(rng: Generator, law: NormalWishartLaw) -> MeanAndPrecisi
     root = solve_triangular(factor, bartlett, lower=True, trans="T")
     noise = solve_triangular(bartlett, rng.standard_normal(size), lower=True, trans="T")
     return MeanAndPrecision(law.m + factor @ noise / np.sqrt(law.k), root @ root.T)
+
+
+def round_mean(noise: FloatArray, hyper: MeanAndPrecision) -> FloatArray:
+    """Slices round their mean, of standard normal noise: mu + L^-T noise, L L' = Omega."""
+    lower = np.linalg.cholesky(hyper.precision)
+    own = noise.reshape(len(noise), -1)
+    slices = hyper.mean + solve_triangular(lower, own.T, lower=True, trans="T").T
+    return np.asarray(slices.reshape(noise.shape))
 
 
 def log_normal_wishart(hyper: MeanAndPrecision, law: NormalWishartLaw) -> float:
