@@ -82,7 +82,7 @@ def test_few_rows(data, tmp_path, n):
 
 def test_constant_values(data, tmp_path):
     data[0].iloc[:600].assign(seen=3.7).to_parquet(tmp_path / "same.parquet")
-    model = make(2, epochs=1).fit(tmp_path / "same.parquet", modes=MODES, value="seen")
+    model = make(2, epochs=12).fit(tmp_path / "same.parquet", modes=MODES, value="seen")
     assert model.posterior_.scale == 3.7
     np.testing.assert_allclose(model.predict(data[0].iloc[:20])["mean"], 3.7, atol=0.2)
 

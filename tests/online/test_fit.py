@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 
 from bayesring.infer import online_em
+from bayesring.infer.learner import Learner
+from bayesring.infer.online_em import Settings, Sources, Student
 from bayesring.infer.rank import StrandGrowth
+from bayesring.infer.streams import Streams
 from bayesring.learning import batch_size_of
 from bayesring.likelihoods import Bernoulli
+from bayesring.observations import Observations
+from bayesring.settings import resolve
+from bayesring.types import RingSize
 from tests.online.planted import SHAPE, make, planted, rms
 
 
@@ -52,7 +58,7 @@ def test_draws_stand_in_pairs_round_the_estimate(real):
     for learner, draws in zip(model.learners_, model.posterior_.chains, strict=True):
         np.testing.assert_allclose(draws.flat[0] + draws.flat[1], 2 * learner.weighted)
     rng, learner = np.random.default_rng(0), model.learners_[0]
-    gaps = np.array([learner.deviations(1, rng).reshape(SHAPE[1], -1) for _ in range(4_000)])
+    gaps = learner.deviations(1, rng, 4_000).reshape(4_000, SHAPE[1], -1)
     prior = learner.slice_priors[1]
     for i in (0, 5):
         diagonal = prior.diagonal[0] + learner.curvatures(1)[i]
@@ -101,8 +107,8 @@ def test_it_stops_by_itself(real):
     model = make(shape=SHAPE, chains=1, epochs=limit).fit(X[:600], y[:600])
     looks = len(model.trace_[0].log_likelihood)
     assert looks < 200
-    short = make(shape=SHAPE, chains=1, epochs=1).fit(X[:600], y[:600])
-    assert len(short.trace_[0].log_likelihood) == 1 + 2 * online_em.LATE
+    short = make(shape=SHAPE, chains=1, epochs=12).fit(X[:600], y[:600])
+    assert len(short.trace_[0].log_likelihood) == 12 + 3  # and a quarter more with all rows
 
 
 def test_seeds_threads_and_order(real):
@@ -172,3 +178,21 @@ def test_batches_grow_with_the_data():
     assert batch_size_of("auto", 33_150) == 512
     assert batch_size_of("auto", 10**8) == 2048
     assert batch_size_of(100, 10**8) == 100
+
+
+def test_rare_slices_learn_faster():
+    """The paper's rate where slices have many observations, a larger one where they have few."""
+
+    def first_rate(shape, n):
+        rng = np.random.default_rng(0)
+        coords = np.stack([rng.integers(0, size, n) for size in shape], axis=1)
+        data = Observations(coords, rng.standard_normal(n), shape)
+        sources = Sources.in_memory(data, seed=0)
+        model = resolve(make())
+        learner = Learner(Streams((0, 0)), RingSize(1, (2, 2, 2)), sources.part.counts, *model[:2])
+        settings = Settings(0, 1, 1, 2**20, 512, 10)
+        return Student(0, learner, sources.part, sources.judged, settings).first_rate
+
+    assert first_rate((20, 20, 20), 50_000) == online_em.RATE
+    assert 0.04 < first_rate((1_000, 1_000, 20), 50_000) < 0.06
+    assert first_rate((9_000, 1_000, 20), 50_000) == online_em.MOST_RATE

@@ -111,7 +111,7 @@ def test_old_predictions_rest_when_new_data_agree(data, begun):
         model = copy.deepcopy(begun[0])
         if prior == "paper":
             early = begun[1]
-            model = make(prior=prior, epochs=2, chains=1).fit(X[early], data[1][early])
+            model = make(prior=prior, epochs=12, chains=1).fit(X[early], data[1][early])
         before, weights = model.predict(old), np.concatenate(model.learners_[0].weights)
         agreeing = X[(X[:, 0] < 12)][:300]
         model.partial_fit(agreeing, model.predict(agreeing))
@@ -157,7 +157,7 @@ def test_tables_bring_new_labels(data):
     names = np.array([f"station {i:02d}" for i in range(20)])
     table = pd.DataFrame({"who": names[X[:, 0]], "when": X[:, 1], "what": X[:, 2], "seen": y})
     first, later = table[X[:, 0] < 12], table[X[:, 0] >= 12]
-    model = make(chains=1, epochs=2).fit(first, modes=["who", "when", "what"], value="seen")
+    model = make(chains=1, epochs=12).fit(first, modes=["who", "when", "what"], value="seen")
     model.partial_fit(later[:400])
     assert set(model.labels_.levels[0]) == set(table["who"])
     found = model.predict(later[:400])

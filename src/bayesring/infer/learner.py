@@ -366,23 +366,26 @@ class Learner:
         self.gradient[:] = 0.0
         self._rows[1][:] = 0
 
-    def deviations(self, mode: int, rng: Generator) -> FloatArray:
-        """Draw how far the slices of a core are from their estimates: equation (23).
+    def deviations(self, mode: int, rng: Generator, n: int) -> FloatArray:
+        """Draw n times how far the slices of a core are from their estimates: equation (23).
 
-        Slice i is normal with precision Omega_i plus the curvature of its data.
+        Slice i is normal with precision Omega_i plus the curvature of its data. Returns n arrays
+        shaped like the core.
         """
         core, prior = self.cores[mode], self.slice_priors[mode]
-        noise = rng.standard_normal((len(core), core[0].size))
+        size = core[0].size
         precisions = self.curvatures(mode) + prior.diagonal
         if not prior.precision.any():
-            return (noise / np.sqrt(precisions)).reshape(core.shape)
-        gaps = np.empty_like(noise)
+            noise = rng.standard_normal((n, len(core), size))
+            return (noise / np.sqrt(precisions)).reshape(n, *core.shape)
+        gaps = np.empty((n, len(core), size))
         for begin in range(0, len(core), TOGETHER):
             some = slice(begin, begin + TOGETHER)
-            matrices = prior.precision + np.eye(core[0].size) * precisions[some, None]
-            factors = np.linalg.cholesky(matrices)
-            gaps[some] = np.linalg.solve(np.swapaxes(factors, 1, 2), noise[some, :, None])[..., 0]
-        return gaps.reshape(core.shape)
+            matrices = prior.precision + np.eye(size) * precisions[some, None]
+            roots = np.linalg.inv(np.linalg.cholesky(matrices))  # R with R' R = the covariance
+            noise = rng.standard_normal((len(roots), n, size))
+            gaps[:, some] = np.swapaxes(noise @ roots, 0, 1)
+        return gaps.reshape(n, *core.shape)
 
 
 def more_rows(prior: SlicePrior, n: int) -> SlicePrior:

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -31,16 +31,18 @@ from bayesring.kernels import entries as entries_kernel
 from bayesring.likelihoods.base import Likelihood
 from bayesring.observations import Observations, in_order
 from bayesring.priors.base import RingPrior
-from bayesring.ring import flatten, weighted
 from bayesring.types import FloatArray, IntArray, RingSize
 
-RATE = 0.01
-"""Adam's first rate, the paper's."""
+RATE, MOST_RATE, REACH = 0.01, 0.1, 2.0
+"""Adam's first rate, the paper's; the largest if slices have few observations; and how far an entry
+should be able to get between two looks."""
 FEWEST_BATCHES, MOST_ROWS = 50, 2**20
 """Between two looks at held-out observations: batches at least, rows at most; a pass if between."""
 FINDING, PATIENCE, GAIN = 10, 3, 1e-3
 """Looks without a gain of that share after which the prior is learned, and the rate halved."""
 HALVINGS = 5
+TINY = 1e-6
+"""Share that rounding may leave of a rate."""
 LATE = 5
 """Looks whose rings are averaged at the end, and which settling takes."""
 BETTER, TRIES = 0.01, 2
@@ -50,8 +52,8 @@ JUDGED_DRAWS = 50
 """Draws per ring by which held-out observations are predicted."""
 WIDTHS = (1.0, 0.75, 0.5, 0.25)
 """Factors of the deviations of slices, of which held-out observations choose one."""
-SETTLING_RATE = RATE / 8
-"""With which held-out observations are learned from in the end."""
+SETTLING = 1 / 8
+"""Share of the first rate with which held-out observations are learned from in the end."""
 
 
 class Settings(NamedTuple):
@@ -121,6 +123,18 @@ class Student:
         n = self.learner.n_observations
         return min(max(n, FEWEST_BATCHES * min(self._settings.batch_size, n)), MOST_ROWS)
 
+    @property
+    def first_rate(self) -> float:
+        """Rate to begin with: the paper's, or a larger one if slices have few observations.
+
+        Adam moves an entry by about the rate whenever a batch meets its slice. In the rarest of
+        the modes, an entry of the median slice should get as far as `REACH` between two looks.
+        """
+        counts = self.learner.counts
+        rarest = min(float(np.median(own[own > 0])) for own in counts if own.any())
+        meetings = rarest * self.look_rows / self.learner.n_observations
+        return float(np.clip(REACH / meetings, RATE, MOST_RATE))
+
     def look(self, rate: float, expects: bool) -> float:
         """Learn from as many rows as lie between two looks; returns the loss then."""
         learner, end = self.learner, self.rows_seen + self.look_rows
@@ -176,29 +190,46 @@ class Student:
         """Learn until held-out predictions stop getting better; returns their loss.
 
         The prior is learned from the first standstill on; at every other the rate is halved. The
-        ring goes back to its best each time, and ends with the mean of its last looks.
+        ring goes back to its best each time, and ends with the mean of its last looks. When the
+        passes are nearly used up, the rate falls to its end in the few looks that are left.
         """
         learner, best, waited = self.learner, np.inf, 0
         kept = learner.state
-        rate, expects = RATE, False
-        most = self._settings.epochs * max(learner.n_observations, self.look_rows)
-        while rate > RATE * 0.5 ** (HALVINGS + 1):
+        rate, expects = self.first_rate, False
+        least = rate * 0.5 ** (HALVINGS + 1)
+        finding = min(FINDING, max(1, self._most_looks // 16))
+        fading = min(HALVINGS + 1, max(1, self._most_looks // 4))
+        free = self._most_looks - fading - self._n_late
+        while rate > least and len(self.losses) < free and not self.failure:
             loss = self.look(rate, expects)
             waited += 1
             if loss < best * (1 - GAIN):
                 best, kept, waited = loss, learner.state, 0
-            if waited >= (PATIENCE if expects else FINDING) or self.rows_seen >= most:
+            if waited >= (PATIENCE if expects else finding):
                 learner.restore(kept)
                 rate, expects, waited = (rate / 2 if expects else rate), True, 0
-            if self.rows_seen >= most or self.failure:
-                break
+        fall = (least / rate) ** (1 / fading)
+        while rate > least * (1 + TINY) and not self.failure:
+            rate *= fall
+            self.look(rate, expects=True)
         self.settle(rate)
         return min(best, self.losses[-1])
+
+    @property
+    def _most_looks(self) -> int:
+        """Looks that the passes allowed make; of few data, as many as passes."""
+        passes = self._settings.epochs * max(self.learner.n_observations, self.look_rows)
+        return max(1, passes // self.look_rows)
+
+    @property
+    def _n_late(self) -> int:
+        """Looks at the end whose rings are averaged."""
+        return min(LATE, max(1, self._most_looks // 4))
 
     def settle(self, rate: float) -> None:
         """Go on for some looks, as long as there are rows, and keep the mean of the rings there."""
         states = [self.learner.state] if self.failure else []
-        while len(states) < LATE and not self.failure:
+        while len(states) < self._n_late and not self.failure:
             self.look(rate, expects=True)
             states.append(self.learner.state)
         self.learner.restore([np.mean(each, axis=0) for each in zip(*states, strict=True)])
@@ -207,7 +238,7 @@ class Student:
         """Learn a little from all rows, held-out ones among them."""
         self._judges = False
         self.take(rows)
-        self.settle(SETTLING_RATE)
+        self.settle(SETTLING * self.first_rate)
 
 
 class Sources(NamedTuple):
@@ -308,9 +339,18 @@ def judge(
     nuisance = np.concatenate(
         [np.tile(each.learner.nuisance, (JUDGED_DRAWS, 1)) for each in students]
     )
+    gaps = [
+        draw_gaps(each.learner, each.streams.rng(0, Purpose.SPREAD), JUDGED_DRAWS)
+        for each in students
+    ]
     best, fitted, chosen = -np.inf, np.empty(0), 1.0
     for width in WIDTHS:
-        tried = np.concatenate([_predict(each, columns, width) for each in students])
+        tried = np.concatenate(
+            [
+                _predict(each.learner, width * own, columns)
+                for each, own in zip(students, gaps, strict=True)
+            ]
+        )
         scores = logsumexp(likelihood.log_prob(tried, held.values, nuisance), axis=0)
         if np.mean(scores) > best:
             best, fitted, chosen = float(np.mean(scores)), tried, width
@@ -322,11 +362,10 @@ def judge(
     return likelihood.calibrate(held.values, predicted.mean, predicted.variance), predicted
 
 
-def _predict(student: Student, columns: IntArray, width: float) -> FloatArray:
-    """F at some cells in draws of one ring, (draws, n)."""
-    learner, rng = student.learner, student.streams.rng(0, Purpose.SPREAD)
-    drawn = draw_rings(learner, rng, JUDGED_DRAWS, width)
-    rings = [learner.ring._replace(flat=flat) for flat in drawn]
+def _predict(learner: Learner, gaps: FloatArray, columns: IntArray) -> FloatArray:
+    """F at some cells in rings so far from the one learned, (draws, n)."""
+    ring = learner.ring
+    rings = [ring._replace(flat=ring.flat + own) for own in gaps]
     return np.stack(
         [entries_kernel.entries(*each, 0, columns[0], columns[1:], 0) for each in rings]
     )
@@ -349,27 +388,27 @@ def draw(student: Student, rows: Rows, settings: Settings) -> Draws:
 def draw_from(learner: Learner, streams: Streams, settings: Settings) -> Draws:
     """Draws of a ring whose curvature is known."""
     n_draws = min(settings.draws, max(2, settings.max_bytes // (8 * learner.flat.size)))
-    flat = np.empty((n_draws, learner.flat.size))
-    rng = streams.rng(1, Purpose.SPREAD)
-    for row, own in zip(flat, draw_rings(learner, rng, n_draws, learner.width), strict=True):
-        row[:] = own
+    flat = draw_gaps(learner, streams.rng(1, Purpose.SPREAD), n_draws)
+    flat *= learner.width
+    flat += learner.ring.flat
     _, starts, bonds, strands = learner.ring
     nuisance = np.tile(learner.nuisance, (n_draws, 1))
     weights = np.tile(np.concatenate([each.ravel() for each in learner.weights]), (n_draws, 1))
     return Draws(flat, starts, bonds, strands, nuisance, np.arange(1, n_draws + 1), weights)
 
 
-def draw_rings(
-    learner: Learner, rng: Generator, n_draws: int, width: float
-) -> Iterator[FloatArray]:
-    """Weighted cores drawn round the estimate, each slice from its normal: equation (23).
+def draw_gaps(learner: Learner, rng: Generator, n_draws: int) -> FloatArray:
+    """How far weighted cores, laid end to end, are from the estimate: equation (23).
 
-    Deviations from the estimate are `width` times as large as the normal has them.
-
-    Draws come in pairs, as far above the estimate as below, so that their mean is close to it.
+    Draws (n_draws, size) come in pairs, as far above the estimate as below, so that their mean is
+    close to it.
     """
-    for number in range(0, n_draws, 2):
-        gaps = [learner.deviations(mode, rng) for mode in range(len(learner.shape))]
-        for sign in (width, -width)[: n_draws - number]:
-            cores = [core + sign * gap for core, gap in zip(learner.cores, gaps, strict=True)]
-            yield flatten(weighted(cores, learner.weights)).flat
+    gaps = np.empty((n_draws, learner.flat.size))
+    start = 0
+    for mode, (core, weights) in enumerate(zip(learner.cores, learner.weights, strict=True)):
+        own = gaps[:, start : start + core.size]
+        drawn = learner.deviations(mode, rng, (n_draws + 1) // 2) * weights[:, None]
+        own[::2] = drawn.reshape(len(drawn), -1)
+        own[1::2] = -own[::2][: n_draws // 2]
+        start += core.size
+    return gaps
