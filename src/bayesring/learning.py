@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from bayesring.checks import check_count
-from bayesring.filerows import sources_of
 from bayesring.infer import online_em
 from bayesring.infer.learner import Learner
 from bayesring.infer.online_em import FEWEST_BATCHES, RATE, Settings, Sources
@@ -20,7 +19,7 @@ from bayesring.infer.streams import Streams
 from bayesring.infer.threads import one_blas_thread
 from bayesring.likelihoods import Likelihood
 from bayesring.observations import Observations
-from bayesring.parquet import Coding, ParquetRows, Survey
+from bayesring.parquet import Coding, ParquetRows, Survey, sources_of
 from bayesring.progress import learning_progress, survey_progress
 from bayesring.settings import Model
 
