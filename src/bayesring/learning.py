@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from math import sqrt
 from typing import Any
-
-import numpy as np
 
 from bayesring.checks import check_count
 from bayesring.infer import online_em
@@ -29,8 +26,6 @@ MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
 BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
 """Observations per step, the paper's, and from that many observations on: steps then cost more
 than what they learn is worth."""
-CONSTANT = 1e-12
-"""Deviation, as a share of the largest value, below which values are all the same."""
 
 
 def settings_of(parameters: Any, seed: int, n: int) -> Settings:
@@ -75,18 +70,7 @@ def coding_of(survey: Survey, likelihood: Likelihood) -> Coding:
     """Labels and units for the passes to come, or a sentence on what is wrong with the values."""
     if survey.n_observed == 0:
         raise ValueError(f"The data have {survey.n_rows:,} rows, and none of them has a value.")
-    likelihood.check(np.array([survey.smallest, survey.largest]))
-    if likelihood.estimator_type == "classifier" and not survey.binary:
-        raise ValueError(
-            "The data hold values other than 0 and 1, and the likelihood is for binary data; use "
-            "likelihood='gaussian'."
-        )
-    if likelihood.estimator_type == "classifier":
-        return Coding(survey.labels)
-    scale, largest = sqrt(survey.variance), max(abs(survey.smallest), abs(survey.largest))
-    if scale <= CONSTANT * largest:
-        scale = largest or 1.0
-    return Coding(survey.labels, survey.mean, scale)
+    return Coding(survey.labels, *likelihood.units_from(survey.moments))
 
 
 def learn_files(

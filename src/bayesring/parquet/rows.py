@@ -38,7 +38,7 @@ from bayesring.parquet.shuffling import (
     make_coders,
     shuffled,
 )
-from bayesring.types import IntArray
+from bayesring.types import IntArray, Moments
 
 CHUNK = 1 << 20
 """Rows of a chunk."""
@@ -47,6 +47,8 @@ AHEAD = 2
 MAX_THREADS = 8
 ORDER = 1
 """Keeps the random numbers of an order apart from others of the same seed."""
+ROUNDING = 1e-12
+"""Deviation, as a share of the largest value, below which values are all the same."""
 NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
@@ -75,6 +77,11 @@ class Survey(NamedTuple):
     def n_observed(self) -> int:
         """Rows that have a value."""
         return self.n_rows - self.n_missing
+
+    @property
+    def moments(self) -> Moments:
+        """What a likelihood asks about the values."""
+        return Moments(self.mean, self.variance, self.smallest, self.largest, self.binary, ROUNDING)
 
 
 class ParquetRows:
