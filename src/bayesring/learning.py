@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,12 +14,12 @@ from bayesring.infer.online_em import FEWEST_BATCHES, RATE, Settings, Sources
 from bayesring.infer.rows import ArrayRows
 from bayesring.infer.run import Draws, Outcome
 from bayesring.infer.streams import Streams
-from bayesring.infer.threads import one_blas_thread
+from bayesring.infer.threads import count_threads, one_blas_thread
 from bayesring.likelihoods import Likelihood
 from bayesring.observations import Observations
 from bayesring.parquet import Coding, ParquetRows, Survey, sources_of
 from bayesring.progress import learning_progress, survey_progress
-from bayesring.settings import Model
+from bayesring.settings import Model, resolve
 
 MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
 """Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
@@ -58,6 +59,28 @@ def learn(
     sources = Sources.in_memory(data, settings.seed)
     settings = settings._replace(scale=data.scale)
     return _run(sources, data.shape, len(data.values), model, settings, n_jobs, progress)
+
+
+def open_files(
+    path: str | os.PathLike[str],
+    y: Any,
+    modes: Sequence[str] | None,
+    value: str | None,
+    parameters: Any,
+) -> ParquetRows:
+    """Parquet data for an estimator of these parameters, or a sentence on what is wrong."""
+    resolve(parameters)
+    if parameters.inference != "online-em":
+        raise ValueError(
+            f"X is the path {path}, but inference={parameters.inference!r} needs its data in "
+            "memory; use inference='online-em', or read the file into a table first."
+        )
+    if y is not None or modes is None or value is None:
+        raise ValueError(
+            f"X is the path {path}: modes must name its key columns and value its column of "
+            "values, and y must be left out."
+        )
+    return ParquetRows(path, modes, value, count_threads(parameters.n_jobs))
 
 
 def survey_files(files: ParquetRows, progress: bool) -> Survey:
