@@ -312,7 +312,7 @@ def test_shells_can_complete_the_commands():
 
 def test_the_climate_table(data_folder, tmp_path):
     result = run("demo", "--table", tmp_path / "climate.csv")
-    assert "331,500 rows, of which 33,150 have a value" in result.stdout.replace("\n", " ")
+    assert "331,500 rows, of which 33,150 have a value" in " ".join(result.stdout.split())
     with (tmp_path / "climate.csv").open() as file:
         assert next(file) == "variable,place,month,value\n"
         assert next(file).startswith("CO2,30.475N 114.75W,1990-01-01,")

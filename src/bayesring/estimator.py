@@ -17,18 +17,8 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags, estimator_html_re
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesring import storage
-from bayesring.checks import (
-    check_coordinates,
-    check_count,
-    check_fits,
-    check_grown,
-    check_level,
-    check_observations,
-    check_shape,
-    check_values,
-    check_within,
-)
+from bayesring import inputs, storage
+from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
 from bayesring.convergence import (
     Diagnostics,
     DiagnosticWarning,
@@ -41,9 +31,18 @@ from bayesring.infer.run import Outcome, Schedule, run_chains
 from bayesring.infer.threads import count_threads
 from bayesring.infer.updates import UPDATES
 from bayesring.interchange import to_tensorly
-from bayesring.labels import Labels, NewLabels, plain_labels
-from bayesring.learning import coding_of, learn, learn_files, learn_more, settings_of, survey_files
+from bayesring.labels import Labels, NewLabels
+from bayesring.learning import (
+    coding_of,
+    learn,
+    learn_files,
+    learn_more,
+    open_files,
+    settings_of,
+    survey_files,
+)
 from bayesring.likelihoods import Likelihood
+from bayesring.modelfiles import describe, read_model, write_model
 from bayesring.observations import Observations
 from bayesring.parquet import ParquetRows, Survey
 from bayesring.posterior import Posterior, Prediction
@@ -54,19 +53,7 @@ from bayesring.report.fitted import Fitted
 from bayesring.report.methods import Reporting
 from bayesring.settings import LIKELIHOODS, Model, check_draw_fits, resolve, seed_of
 from bayesring.suggestion import candidate_cells, is_observed, most_uncertain
-from bayesring.tables import (
-    add_columns,
-    code_more,
-    code_table,
-    describe_new,
-    find_columns,
-    is_table,
-    kind_of,
-    locate,
-    make_table,
-    open_table,
-    values_of,
-)
+from bayesring.tables import describe_new, open_table, values_of
 from bayesring.types import FloatArray, IntArray
 from bayesring.unseen import widen
 
@@ -178,26 +165,10 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         held in memory; `modes` and `value` name their columns.
         """
         if isinstance(X, (str, os.PathLike)):
-            return self._fit_files(X, y, modes, value)
-        if modes is None and value is None and (y is not None or not is_table(X)):
-            data = check_observations(X, y, self.shape if shape is None else shape)
-            return self.fit_observations(data, plain_labels(len(data.shape)))
-        if not is_table(X):
-            raise ValueError(
-                f"modes and value name the columns of a table, but X is of type "
-                f"{type(X).__name__}; give a pandas, polars or pyarrow table, or coordinates "
-                "and y."
-            )
-        frame = open_table(X, "X")
-        coded = code_table(frame, find_columns(frame, modes, value, y is not None), y)
-        data = coded.observations
+            files = open_files(X, y, modes, value, self)
+            return self.fit_rows(files, survey_files(files, self.progress))
         wanted = self.shape if shape is None else shape
-        if wanted is not None and check_shape(wanted, data.coords) != data.shape:
-            raise ValueError(
-                f"shape {tuple(wanted)} does not fit the labels of the table, which has "
-                f"{data.shape} of them; leave shape out."
-            )
-        return self.fit_observations(data, coded.labels, kind_of(frame))
+        return self.fit_observations(*inputs.observe(X, y, wanted, modes, value))
 
     def fit_observations(
         self, data: Observations, labels: Labels, kind: str | None = None
@@ -217,7 +188,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         check_draw_fits(
             data.shape, model.policy.start(len(data.shape)), self.max_memory, self.chains
         )
-        described = self._describe(model, seed)
+        described = describe(self.get_params(deep=False), model, seed)
         if self.inference == "online-em":
             outcome = learn(
                 data, model, settings_of(self, seed, len(data.values)), n_jobs, self.progress
@@ -274,24 +245,6 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         self.held_out_ = None if found is None else found.in_units(data.location, data.scale)
         self._set_fitted()
 
-    def _fit_files(
-        self, path: str | os.PathLike[str], y: Any, modes: Sequence[str] | None, value: str | None
-    ) -> TensorRing:
-        """Learn from Parquet data without ever holding them."""
-        resolve(self)
-        if self.inference != "online-em":
-            raise ValueError(
-                f"X is the path {path}, but inference={self.inference!r} needs its data in memory; "
-                "use inference='online-em', or read the file into a table first."
-            )
-        if y is not None or modes is None or value is None:
-            raise ValueError(
-                f"X is the path {path}: modes must name its key columns and value its column of "
-                "values, and y must be left out."
-            )
-        files = ParquetRows(path, modes, value, count_threads(self.n_jobs))
-        return self.fit_rows(files, survey_files(files, self.progress))
-
     def fit_rows(self, files: ParquetRows, survey: Survey) -> TensorRing:
         """Learn from Parquet data of which the labels are known.
 
@@ -301,7 +254,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         model = resolve(self)
         seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
         coding = coding_of(survey, model.likelihood)
-        described = self._describe(model, seed)
+        described = describe(self.get_params(deep=False), model, seed)
         settings = settings_of(self, seed, survey.n_observed)
         outcome = learn_files(files, survey, coding, model, settings, n_jobs, self.progress)
         no_rows = np.empty((0, len(survey.shape)), dtype=np.int32)
@@ -331,11 +284,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, shape=shape)
         posterior = self.posterior_
-        known, labels = posterior.shape, self.labels_
-        if self._is_labelled(X):
-            data, labels = code_more(open_table(X, "X"), labels, known, y)
-        else:
-            data = check_observations(X, y, check_grown(shape, check_coordinates(X), known))
+        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         settings = settings_of(self, self.seed_, len(data.values))
@@ -471,66 +420,22 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         if candidates is None:
             coords = candidate_cells(posterior.shape, self.observed_, self.seed_)
             rows, deviation = most_uncertain(posterior, coords, n)
-            return self._cells_as_given(coords[rows], deviation)
+            if self.table_kind_ is None:
+                return coords[rows]
+            columns = {"std": deviation}
+            return inputs.table_of_cells(self.table_kind_, self.labels_, coords[rows], columns)
         coords, added = self._coords(candidates)
         free = np.flatnonzero(~is_observed(coords, self.observed_))
         widened = widen(posterior, self.prior_.cores, added, self.seed_)
         rows, deviation = most_uncertain(widened, coords[free], n)
         if self._is_labelled(candidates):
-            keys = open_table(candidates, "candidates").select(self.labels_.names)
-            return add_columns(keys[free[rows].tolist()], {"std": deviation}).to_native()
+            return inputs.beside_keys(candidates, self.labels_, {"std": deviation}, free[rows])
         return coords[free[rows]]
-
-    def _cells_as_given(self, coords: IntArray, deviation: FloatArray) -> Any:
-        """Cells as a table of the kind fitted, or as coordinates if it was none."""
-        if self.table_kind_ is None:
-            return coords
-        columns = {
-            name: levels[coords[:, mode]]
-            for mode, (name, levels) in enumerate(
-                zip(self.labels_.names, self.labels_.levels, strict=True)
-            )
-            if levels is not None
-        }
-        return make_table(self.table_kind_, columns | {"std": deviation})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""
-        posterior = self._posterior()
-        description = self.description_ | {
-            "fitted likelihood": storage.to_plain(posterior.likelihood),
-            "shape": list(posterior.shape),
-            "location": posterior.location,
-            "scale": posterior.scale,
-            "warmup": self.warmup_,
-            "n_observations": self.n_observations_,
-            "labels": {
-                "names": self.labels_.names,
-                "value": self.labels_.value,
-                "table kind": self.table_kind_,
-            },
-        }
-        arrays = storage.chains_to_arrays(posterior.chains, self.trace_)
-        arrays |= storage.training_to_arrays(self.labels_, self.observed_)
-        arrays |= storage.held_out_to_arrays(self.held_out_)
-        arrays |= storage.learners_to_arrays(self.learners_)
-        storage.write(path, description, arrays)
-
-    def _describe(self, model: Model, seed: int) -> dict[str, Any]:
-        """The parameters of this fit as plain data, with what its bits depend on."""
-        objects = ("likelihood", "prior", "rank", "random_state")
-        parameters = {
-            name: storage.to_plain(value)
-            for name, value in self.get_params(deep=False).items()
-            if name not in objects
-        }
-        return {
-            "parameters": parameters | {"random_state": seed},
-            "likelihood": storage.to_plain(model.likelihood),
-            "prior": storage.to_plain(model.prior),
-            "rank": storage.to_plain(model.policy),
-            "versions": storage.versions(),
-        }
+        self._posterior()
+        write_model(self, path)
 
     def _fitted(self) -> Fitted:
         return Fitted(
@@ -575,19 +480,12 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     def _is_labelled(self, X: Any) -> bool:
         """Whether `X` is a table of labels; one of mere coordinates does for a ring without any."""
         self._posterior()
-        if not is_table(X):
-            return False
-        names = open_table(X, "X").columns
-        has_levels = any(levels is not None for levels in self.labels_.levels)
-        return has_levels or set(self.labels_.names) <= set(names)
+        return inputs.is_labelled(X, self.labels_)
 
     def _coords(self, X: Any) -> tuple[IntArray, NewLabels]:
         """Coordinates of the rows of `X`, and labels that the fit did not know."""
-        if self._is_labelled(X):
-            return locate(open_table(X, "X"), self.labels_, self.posterior_.shape)
-        coords = check_coordinates(X)
-        check_within(coords, self.posterior_.shape)
-        return coords, ()
+        shape = self._posterior().shape
+        return inputs.coords_of(X, self.labels_, shape)
 
     def _known_coords(self, X: Any) -> IntArray:
         coords, _ = self._coords(X)
@@ -618,8 +516,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     ) -> Any:
         """A table of the kind of `X` with its key columns and the named predictions."""
         found = posterior.summarise(coords, check_level(level), noise)
-        keys = open_table(X, "X").select(self.labels_.names)
-        return add_columns(keys, {name: getattr(found, name) for name in names}).to_native()
+        return inputs.beside_keys(X, self.labels_, {name: getattr(found, name) for name in names})
 
     def _set_fitted(self) -> None:
         """Set the attributes that follow from the posterior."""
@@ -643,45 +540,6 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
 
 def load(path: str | os.PathLike[str]) -> TensorRing:
     """Read a model that `TensorRing.save` wrote."""
-    description, arrays = storage.read(path)
-    classes = storage.storable_classes()
-    try:
-        parameters: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in description["parameters"].items()
-        }
-        ring = TensorRing(
-            storage.from_plain(description["rank"], classes),
-            likelihood=storage.from_plain(description["likelihood"], classes),
-            prior=storage.from_plain(description["prior"], classes),
-            **parameters,
-        )
-        shape = tuple(description["shape"])
-        chains, traces = storage.chains_from_arrays(arrays, shape)
-        ring.posterior_ = Posterior(
-            shape,
-            storage.from_plain(description["fitted likelihood"], classes),
-            description["location"],
-            description["scale"],
-            chains,
-            count_threads(ring.n_jobs),
-        )
-        ring.prior_ = resolve(ring).prior
-        ring.trace_ = traces
-        ring.seed_ = parameters["random_state"]
-        ring.n_observations_ = description["n_observations"]
-        ring.warmup_ = description["warmup"]
-        ring.table_kind_ = description.get("labels", {}).get("table kind")
-        ring.labels_, ring.observed_ = storage.training_from_arrays(
-            description.get("labels"), arrays, shape
-        )
-        ring.held_out_ = storage.held_out_from_arrays(arrays)
-        ring.learners_ = storage.learners_from_arrays(
-            arrays, ring.posterior_.likelihood, ring.prior_
-        )
-        kept = ("parameters", "likelihood", "prior", "rank", "versions")
-        ring.description_ = {name: description[name] for name in kept}
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"{path} is not a complete bayesring model: {error!r}.") from error
+    ring: TensorRing = read_model(path, TensorRing)
     ring._set_fitted()
     return ring

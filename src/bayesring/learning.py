@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from math import sqrt
 from typing import Any
 
-import numpy as np
-
 from bayesring.checks import check_count
-from bayesring.filerows import sources_of
 from bayesring.infer import online_em
 from bayesring.infer.learner import Learner
 from bayesring.infer.online_em import FEWEST_BATCHES, RATE, Settings, Sources
 from bayesring.infer.rows import ArrayRows
 from bayesring.infer.run import Draws, Outcome
 from bayesring.infer.streams import Streams
-from bayesring.infer.threads import one_blas_thread
+from bayesring.infer.threads import count_threads, one_blas_thread
 from bayesring.likelihoods import Likelihood
 from bayesring.observations import Observations
-from bayesring.parquet import Coding, ParquetRows, Survey
+from bayesring.parquet import Coding, ParquetRows, Survey, sources_of
 from bayesring.progress import learning_progress, survey_progress
-from bayesring.settings import Model
+from bayesring.settings import Model, resolve
 
 MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
 """Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
@@ -30,8 +27,6 @@ MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
 BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
 """Observations per step, the paper's, and from that many observations on: steps then cost more
 than what they learn is worth."""
-CONSTANT = 1e-12
-"""Deviation, as a share of the largest value, below which values are all the same."""
 
 
 def settings_of(parameters: Any, seed: int, n: int) -> Settings:
@@ -66,6 +61,28 @@ def learn(
     return _run(sources, data.shape, len(data.values), model, settings, n_jobs, progress)
 
 
+def open_files(
+    path: str | os.PathLike[str],
+    y: Any,
+    modes: Sequence[str] | None,
+    value: str | None,
+    parameters: Any,
+) -> ParquetRows:
+    """Parquet data for an estimator of these parameters, or a sentence on what is wrong."""
+    resolve(parameters)
+    if parameters.inference != "online-em":
+        raise ValueError(
+            f"X is the path {path}, but inference={parameters.inference!r} needs its data in "
+            "memory; use inference='online-em', or read the file into a table first."
+        )
+    if y is not None or modes is None or value is None:
+        raise ValueError(
+            f"X is the path {path}: modes must name its key columns and value its column of "
+            "values, and y must be left out."
+        )
+    return ParquetRows(path, modes, value, count_threads(parameters.n_jobs))
+
+
 def survey_files(files: ParquetRows, progress: bool) -> Survey:
     """First pass over files: labels, counts, units."""
     with survey_progress(progress, files.n_rows) as report:
@@ -76,18 +93,7 @@ def coding_of(survey: Survey, likelihood: Likelihood) -> Coding:
     """Labels and units for the passes to come, or a sentence on what is wrong with the values."""
     if survey.n_observed == 0:
         raise ValueError(f"The data have {survey.n_rows:,} rows, and none of them has a value.")
-    likelihood.check(np.array([survey.smallest, survey.largest]))
-    if likelihood.estimator_type == "classifier" and not survey.binary:
-        raise ValueError(
-            "The data hold values other than 0 and 1, and the likelihood is for binary data; use "
-            "likelihood='gaussian'."
-        )
-    if likelihood.estimator_type == "classifier":
-        return Coding(survey.labels)
-    scale, largest = sqrt(survey.variance), max(abs(survey.smallest), abs(survey.largest))
-    if scale <= CONSTANT * largest:
-        scale = largest or 1.0
-    return Coding(survey.labels, survey.mean, scale)
+    return Coding(survey.labels, *likelihood.units_from(survey.moments))
 
 
 def learn_files(

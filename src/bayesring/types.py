@@ -69,6 +69,20 @@ class WorkingResponse(NamedTuple):
     """s, (n,)."""
 
 
+class Moments(NamedTuple):
+    """What is known of values that are too many to hold."""
+
+    mean: float
+    variance: float
+    """The mean square of the deviations."""
+    smallest: float
+    largest: float
+    binary: bool
+    """Whether all values are 0 or 1."""
+    rounding: float
+    """Deviation, as a share of the largest size, that values which are all the same may show."""
+
+
 class SlicePrior(NamedTuple):
     """Gaussian prior of the slices of one core, in the form that the kernels read.
 

@@ -17,6 +17,7 @@ from bayesring.infer.streams import Streams
 from bayesring.infer.updates import UPDATES
 from bayesring.likelihoods import Likelihood
 from bayesring.priors import CorePrior
+from bayesring.types import Moments
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, draw_model, name_of
 
 
@@ -46,6 +47,16 @@ def test_signatures_documents_and_storage(value, protocol):
         value.anything = 1
     rebuilt = storage.from_plain(storage.to_plain(value), {type(value).__name__: type(value)})
     assert rebuilt == value
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_units_from_moments_are_those_from_values(likelihood, rng):
+    nuisance = likelihood.initial_nuisance()
+    values = likelihood.simulate(rng, rng.standard_normal(200), nuisance)
+    for each in (values, np.full(200, values[0]), np.zeros(200)):
+        binary = bool(np.isin(each, (0, 1)).all())
+        moments = Moments(each.mean(), each.var(), each.min(), each.max(), binary, 1e-12)
+        assert likelihood.units_from(moments) == pytest.approx(likelihood.units(each))
 
 
 @pytest.mark.parametrize("package", [likelihoods, priors], ids=lambda p: p.__name__)

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from numpy.random import Generator
 
-from bayesring.types import FloatArray, WorkingResponse
+from bayesring.types import FloatArray, Moments, WorkingResponse
 
 
 @runtime_checkable
@@ -42,6 +42,9 @@ class Likelihood(Protocol):
 
     def units(self, values: FloatArray) -> tuple[float, float]:
         """Location and scale that the estimator takes out before fitting and puts back after."""
+
+    def units_from(self, moments: Moments) -> tuple[float, float]:
+        """The same for values too many to hold; a ValueError if some of them cannot occur."""
 
     def draw_nuisance(self, rng: Generator) -> FloatArray:
         """Draw the parameters from their prior."""

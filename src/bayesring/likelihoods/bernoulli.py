@@ -9,7 +9,7 @@ from numpy.random import Generator
 from scipy.special import expit
 
 from bayesring.kernels import polyagamma
-from bayesring.types import FloatArray, WorkingResponse
+from bayesring.types import FloatArray, Moments, WorkingResponse
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,16 @@ class Bernoulli:
 
     def units(self, values: FloatArray) -> tuple[float, float]:
         """Leave the values as they are."""
+        return 0.0, 1.0
+
+    def units_from(self, moments: Moments) -> tuple[float, float]:
+        """Leave the values as they are, if all are 0 or 1."""
+        self.check(np.array([moments.smallest, moments.largest]))
+        if not moments.binary:
+            raise ValueError(
+                "The data hold values other than 0 and 1, and the likelihood is for binary data; "
+                "use likelihood='gaussian'."
+            )
         return 0.0, 1.0
 
     def draw_nuisance(self, rng: Generator) -> FloatArray:

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from scipy.special import gammainc, gammaincinv, gammaln, ndtr, ndtri
 
 from bayesring.kernels.mixtures import normal_mixture_quantiles
-from bayesring.types import FloatArray, WorkingResponse
+from bayesring.types import FloatArray, Moments, WorkingResponse
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
@@ -80,12 +80,15 @@ class Gaussian:
     def units(self, values: FloatArray) -> tuple[float, float]:
         """Mean and standard deviation, without overflow; for constant values, their own size."""
         largest = float(np.max(np.abs(values)))
-        if largest == 0.0:
-            return 0.0, 1.0
-        shrunk = values / largest
-        scale = float(np.std(shrunk)) * largest
-        location = float(np.mean(shrunk)) * largest
-        return location, (scale if scale > 4 * np.finfo(float).eps * largest else largest)
+        shrunk = values / (largest or 1.0)
+        location, scale = float(np.mean(shrunk)) * largest, float(np.std(shrunk)) * largest
+        return location, _own_size_if_constant(scale, largest, 4 * np.finfo(float).eps)
+
+    def units_from(self, moments: Moments) -> tuple[float, float]:
+        """The same; any finite number can occur."""
+        largest = max(abs(moments.smallest), abs(moments.largest))
+        scale = sqrt(moments.variance)
+        return moments.mean, _own_size_if_constant(scale, largest, moments.rounding)
 
     def draw_nuisance(self, rng: Generator) -> FloatArray:
         """Draw tau from its prior."""
@@ -219,6 +222,13 @@ class Gaussian:
             "noise": scale / sqrt(nuisance[0]),
             "rmse": scale * sqrt(statistics[1] / statistics[0]),
         }
+
+
+def _own_size_if_constant(scale: float, largest: float, rounding: float) -> float:
+    """The scale; if it is no more than rounding, the size of the values, or one if all are zero."""
+    if scale <= rounding * largest:
+        return largest or 1.0
+    return scale
 
 
 def draw_truncated_gamma(rng: Generator, shape: float, rate: float, upper: float) -> float:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
 from bayesring.kernels import streams
-from bayesring.keycoding import Coder, copies, make_coder
 from bayesring.labels import Labels
-from bayesring.parquetfiles import BATCH, Group, ParquetFiles, Part
+from bayesring.parquet.files import BATCH, Group, ParquetFiles, Part
+from bayesring.parquet.keycoding import Coder, copies, make_coder
 from bayesring.types import IntArray
 
 LANES = 32

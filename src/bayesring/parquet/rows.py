@@ -1,4 +1,4 @@
-"""Parquet data sets of any length as a stream of shuffled observations, in bounded memory.
+"""Rows of a Parquet data set: surveyed, shuffled, or taken by their numbers.
 
 A data set is a file, or a folder of files, possibly partitioned (folders named ``key=value``). It
 is read several times and never held: once to learn and count the labels (`ParquetRows.survey`),
@@ -10,8 +10,8 @@ memory take NaN for missing, since some have no other way to say it; Parquet has
 missing values as null, and so a NaN in a file is the mark of a computation that failed. A null or
 NaN among the keys is refused. Errors name the file and the row, which counts from 0.
 
-How well an epoch is shuffled: see `bayesring.shuffling`. A row group can only be read from its
-beginning; if sorted data are one huge row group, only neighbours, a pool of them, are mixed.
+How well an epoch is shuffled: see `bayesring.parquet.shuffling`. A row group can only be read from
+its beginning; if sorted data are one huge row group, only neighbours, a pool of them, are mixed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.kernels import streams
-from bayesring.keycoding import Tally
 from bayesring.labels import Labels
-from bayesring.parquetfiles import Group, ParquetFiles, Part
-from bayesring.shuffling import Chunk, Coding, Lane, ahead, dealt, floats, make_coders, shuffled
-from bayesring.types import IntArray
-
-__all__ = ["Chunk", "Coding", "ParquetRows", "Survey"]
+from bayesring.parquet.files import Group, ParquetFiles, Part
+from bayesring.parquet.keycoding import Tally
+from bayesring.parquet.shuffling import (
+    Chunk,
+    Coding,
+    Lane,
+    ahead,
+    dealt,
+    floats,
+    make_coders,
+    shuffled,
+)
+from bayesring.types import IntArray, Moments
 
 CHUNK = 1 << 20
 """Rows of a chunk."""
@@ -40,6 +47,8 @@ AHEAD = 2
 MAX_THREADS = 8
 ORDER = 1
 """Keeps the random numbers of an order apart from others of the same seed."""
+ROUNDING = 1e-12
+"""Deviation, as a share of the largest value, below which values are all the same."""
 NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
@@ -68,6 +77,11 @@ class Survey(NamedTuple):
     def n_observed(self) -> int:
         """Rows that have a value."""
         return self.n_rows - self.n_missing
+
+    @property
+    def moments(self) -> Moments:
+        """What a likelihood asks about the values."""
+        return Moments(self.mean, self.variance, self.smallest, self.largest, self.binary, ROUNDING)
 
 
 class ParquetRows:

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.arrowkeys import KeyType, bits_of, numbers_of, texts_of
 from bayesring.checks import import_pyarrow
 from bayesring.kernels import hashing, streams
 from bayesring.labels import KINDS, as_keys
+from bayesring.parquet.arrowkeys import KeyType, bits_of, numbers_of, texts_of
 from bayesring.types import IntArray
 
 DENSE = 1 << 24

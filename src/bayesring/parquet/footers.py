@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from bayesring.arrowkeys import KeyType
 from bayesring.checks import import_pyarrow
+from bayesring.parquet.arrowkeys import KeyType
 
 ENDINGS = (".parquet", ".parq", ".pq")
 DICTIONARY = 1 << 20

@@ -14,7 +14,8 @@ from bayesring.infer.online_em import Sources
 from bayesring.infer.rows import ArrayRows, Chunk
 from bayesring.infer.streams import Streams
 from bayesring.observations import Observations
-from bayesring.parquet import NO_ROWS, Coding, ParquetRows, Survey
+from bayesring.parquet.rows import NO_ROWS, ParquetRows, Survey
+from bayesring.parquet.shuffling import Coding
 from bayesring.types import IntArray
 
 HELD_OUT, HELD_SHARE = 20_000, 0.1

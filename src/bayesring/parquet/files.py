@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.arrowkeys import KeyType, key_type
 from bayesring.checks import import_pyarrow
-from bayesring.parquetfooters import (
+from bayesring.parquet.arrowkeys import KeyType, key_type
+from bayesring.parquet.footers import (
     check_length,
     check_value_type,
     find_files,
