@@ -41,8 +41,6 @@ FEWEST_BATCHES, MOST_ROWS = 50, 2**20
 FINDING, PATIENCE, GAIN = 10, 3, 1e-3
 """Looks without a gain of that share after which the prior is learned, and the rate halved."""
 HALVINGS = 5
-TINY = 1e-6
-"""Share that rounding may leave of a rate."""
 LATE = 5
 """Looks whose rings are averaged at the end, and which settling takes."""
 BETTER, TRIES = 0.01, 2
@@ -103,7 +101,6 @@ class Student:
         self._settings, self._report = settings, report
         self._columns = np.ascontiguousarray(judged.coords.T, dtype=np.int32)
         self.streams = Streams.of_chain(settings.seed, number)
-        self.rows_seen = 0
         self.failure: Exception | None = None
         """What ended the stream of rows before its time, if anything."""
         self._judges = learner.likelihood.calibrates
@@ -116,6 +113,11 @@ class Student:
         """Learn from other rows from now on."""
         self._source = batches(rows, self.streams, self._settings.batch_size)
         self.learner.set_counts(rows.counts)
+
+    @property
+    def rows_seen(self) -> int:
+        """Rows learned from so far."""
+        return self.learner.rows_seen
 
     @property
     def look_rows(self) -> int:
@@ -147,7 +149,6 @@ class Student:
                 self.failure = error
                 break
             learner.learn(columns, values, rate, expects)
-            self.rows_seen += len(values)
         likelihood, values = learner.likelihood, self.judged.values
         mean = likelihood.mean(learner.fitted(self._columns))
         loss = likelihood.loss(values, mean)
@@ -209,7 +210,9 @@ class Student:
                 learner.restore(kept)
                 rate, expects, waited = (rate / 2 if expects else rate), True, 0
         fall = (least / rate) ** (1 / fading)
-        while rate > least * (1 + TINY) and not self.failure:
+        for _ in range(fading if rate > least else 0):
+            if self.failure:
+                break
             rate *= fall
             self.look(rate, expects=True)
         self.settle(rate)
