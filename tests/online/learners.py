@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesring.infer.learner import E_STEP, Learner
 from bayesring.infer.streams import Streams
-from bayesring.kernels.gradient import FIRST
+from bayesring.kernels.adam import FIRST
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
 from bayesring.types import RingSize
@@ -79,8 +79,7 @@ def believe(learner, rng):
 
 def gradient_of(learner, columns, values):
     """What Adam is told for one batch, cores flat: after one step its mean is 1 - FIRST of it."""
-    for each in learner.moments:
-        each[:] = 0
+    learner.set_cores(learner.cores)
     learner.move_cores(columns, values, 0.0)
     return learner.moments.first / (1 - FIRST)
 

@@ -190,7 +190,7 @@ def test_rows_that_a_batch_does_not_touch_rest(rng):
         slices = np.concatenate(touched)
         entries = np.repeat(slices, np.repeat([c[0].size for c in learner.cores], shape))
         for old, new in zip(before, after, strict=True):
-            mask = slices if new.size == slices.size else entries
+            mask = slices if len(new) == slices.size else entries
             np.testing.assert_array_equal(old[~mask], new[~mask])
             assert np.all(old[mask] != new[mask])
         assert not learner.gradient.any()

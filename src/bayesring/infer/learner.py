@@ -22,6 +22,7 @@ from bayesring.infer.rows import Rows, one_pass
 from bayesring.infer.streams import Purpose, Streams
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import gradient as kernel
+from bayesring.kernels.adam import FIRST, SECOND, TINY
 from bayesring.likelihoods.base import Likelihood
 from bayesring.priors.base import RingPrior
 from bayesring.types import FloatArray, IntArray, RingSize, SlicePrior
@@ -38,17 +39,17 @@ TOGETHER = 256
 
 
 class Moments(NamedTuple):
-    """What Adam remembers: mean and square of the gradients, and the steps taken."""
+    """What Adam remembers: mean and square of the gradients, and how many there were."""
 
     first: FloatArray
     second: FloatArray
-    steps: IntArray
-    """Per slice, or a single one for weights."""
+    powers: FloatArray
+    """The two decays to the power of the steps taken, per slice (n, 2), or (1, 2) for weights."""
 
     @classmethod
-    def empty(cls, size: int, n_steps: int) -> Moments:
+    def empty(cls, size: int, n: int) -> Moments:
         """Nothing remembered."""
-        return cls(np.zeros(size), np.zeros(size), np.zeros(n_steps, dtype=np.int64))
+        return cls(np.zeros(size), np.zeros(size), np.ones((n, 2)))
 
 
 class Learner:
@@ -107,7 +108,7 @@ class Learner:
         first = np.cumsum([0, *self.shape[:-1]]).astype(np.int64)
         self._rows = (first, np.zeros(n_slices, dtype=np.int64))
         self._all_movable = np.ones(n_slices, dtype=bool)
-        self.weight_gradient = np.zeros(sum(each.size for each in self.weights))
+        self.weight_gradient = np.zeros(sum(each.size for each in self._kernel_weights()))
         self.weight_moments = [Moments.empty(each.size, 1) for each in self.weights]
         self._batches = self._unweighed = 0
         self.rows_seen = 0
@@ -176,7 +177,7 @@ class Learner:
             self._totals,
             (self.gradient, self.curvature),
             self.moments,
-            tuple(each.ravel() for each in self.weights),
+            self._kernel_weights(),
             self._kernel_priors(),
             self._all_movable if movable is None else movable,
             rate,
@@ -188,6 +189,11 @@ class Learner:
         self._remember(self.likelihood.statistics(fitted, values), len(values))
         weight, shift = self.likelihood.expect(fitted, values, self.nuisance)
         return np.stack([shift - weight * fitted, weight])
+
+    def _kernel_weights(self) -> tuple[FloatArray, ...]:
+        """The weights of every bond, none if they stay at one."""
+        n = None if self.prior.weights.learned else 0
+        return tuple(each.ravel()[:n] for each in self.weights)
 
     def _kernel_priors(self) -> tuple[tuple[FloatArray, FloatArray, FloatArray, bool], ...]:
         """The priors of the slices, each with whether its precision is not zero."""
@@ -213,12 +219,13 @@ class Learner:
         for mode, weights in enumerate(self.weights):
             precisions = self.prior.weights.precisions(self.gains[mode])
             up = gradients[mode] - share * (precisions * weights).ravel()
-            first, second, steps = self.weight_moments[mode]
-            steps += 1
-            first += (1 - kernel.FIRST) * (up - first)
-            second += (1 - kernel.SECOND) * (up**2 - second)
-            root = np.sqrt(second / (1 - kernel.SECOND**steps)) + kernel.TINY
-            weights += rate * (first / (1 - kernel.FIRST**steps) / root).reshape(weights.shape)
+            first, second, powers = self.weight_moments[mode]
+            powers *= (FIRST, SECOND)
+            bias, square_bias = 1 - powers[0]
+            first += (1 - FIRST) * (up - first)
+            second += (1 - SECOND) * (up**2 - second)
+            root = np.sqrt(second / square_bias) + TINY
+            weights += rate * (first / bias / root).reshape(weights.shape)
         self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
         self.weight_gradient[:] = 0.0
         self._unweighed = 0

@@ -51,7 +51,7 @@ class ArrayRows:
     def chunks(self, streams: Streams, epoch: int) -> Iterator[Chunk]:
         """All rows at once, shuffled."""
         order = streams.rng(epoch, Purpose.SHUFFLE).permutation(len(self._values))
-        yield Chunk(self._columns[:, order], self._values[order])
+        yield Chunk(self._columns.take(order, axis=1), self._values[order])
 
 
 def one_pass(rows: Rows, streams: Streams, size: int, epoch: int = 0) -> Iterator[Chunk]:

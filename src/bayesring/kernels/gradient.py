@@ -9,11 +9,8 @@ ordered as those of the complements that they come from, see `tiles`.
 import numpy as np
 from numba import njit
 
+from bayesring.kernels.adam import FIRST, SECOND, adam
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
-
-FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
-LOG_FIRST, LOG_SECOND = np.log(FIRST), np.log(SECOND)
-"""Adam's decay of the mean gradient and of its square, and what it adds to their ratio's root."""
 
 
 @njit(**OPTIONS)
@@ -107,34 +104,6 @@ def pull_of_prior(cores, at, size, touched, prior):
 
 
 @njit(**OPTIONS)
-def adam(first, second, start, size, touched, up, lifts):
-    """Adam's step on each slice touched, given its gradient `up` (touched, size).
-
-    Moments are gathered, so that one long loop without a branch does the arithmetic.
-    """
-    mean, square = np.empty(up.size), np.empty(up.size)
-    lift, lift_square = np.empty(up.size), np.empty(up.size)
-    for a in range(touched.size):
-        at, to = start + touched[a] * size, a * size
-        for k in range(size):
-            mean[to + k] = first[at + k]
-            square[to + k] = second[at + k]
-            lift[to + k] = lifts[0, a]
-            lift_square[to + k] = lifts[1, a]
-    flat = up.ravel()
-    for k in range(flat.size):
-        mean[k] = FIRST * mean[k] + (1 - FIRST) * flat[k]
-        square[k] = SECOND * square[k] + (1 - SECOND) * flat[k] * flat[k]
-        lift[k] *= mean[k] / (np.sqrt(lift_square[k] * square[k]) + TINY)
-    for a in range(touched.size):
-        at, to = start + touched[a] * size, a * size
-        for k in range(size):
-            first[at + k] = mean[to + k]
-            second[at + k] = square[to + k]
-    return lift.reshape(up.shape)
-
-
-@njit(**OPTIONS)
 def step(
     cores, ring, mode, rows, totals, gradient, moments, weights, prior, touched, movable, rate
 ):
@@ -147,44 +116,51 @@ def step(
     ----------
     cores : G, flat; A, in `ring`, follows
     totals : n_i of every slice of every mode
-    moments : mean and square of the gradients, and steps taken per slice
-    weights : (S R_d,), lambda^(d)
+    moments : mean and square of the gradients, and Adam's two decays to the power of the steps
+        taken, per slice
+    weights : (S R_d,), lambda^(d), or none if they stay at one
     prior : precision, diagonal, linear of `SlicePrior`, and whether precision is not zero
     movable : whether a slice moves, for every slice of every mode
     """
     weighted, starts, bonds, strands = ring
     first_row, counts = rows
-    first, second, steps = moments
+    first, second, powers = moments
     n_rows, n_columns = bonds[mode - 1], bonds[mode]
     size = strands * n_rows * n_columns
     pull = pull_of_prior(cores, starts[mode], size, touched, prior)
     weight_gradient = np.zeros(weights.size)
-    slope, scale = np.empty(size), np.empty(size)
-    for strand in range(strands):
+    slope, scale = np.empty(size), np.ones(size)
+    for strand in range(weights.size // n_columns):
         for s in range(n_rows):
             for r in range(n_columns):
                 scale[(strand * n_rows + s) * n_columns + r] = weights[strand * n_columns + r]
-    lifts = np.empty((2, touched.size))
     for a in range(touched.size):
         row = first_row[mode] + touched[a]
         at = starts[mode] + touched[a] * size
         share = counts[row] / totals[row]
         counts[row] = 0
-        steps[row] += 1
+        powers[row, 0] *= FIRST
+        powers[row, 1] *= SECOND
         natural(gradient, at, n_rows, n_columns, size, slope)
         gradient[at : at + size] = 0.0
         add_weight_gradient(slope, cores[at : at + size], n_rows, n_columns, weight_gradient)
-        lifts[0, a] = (rate if movable[row] else 0.0) / (1.0 - np.exp(LOG_FIRST * steps[row]))
-        lifts[1, a] = 1.0 / (1.0 - np.exp(LOG_SECOND * steps[row]))
-        pulled = pull[a]
-        for k in range(size):
-            pulled[k] = slope[k] * scale[k] - share * pulled[k]
-    move = adam(first, second, starts[mode], size, touched, pull, lifts)
-    for a in range(touched.size):
-        at = starts[mode] + touched[a] * size
-        for k in range(size):
-            cores[at + k] += move[a, k]
-            weighted[at + k] = cores[at + k] * scale[k]
+        lift = (rate if movable[row] else 0.0) / (1.0 - powers[row, 0])
+        square_lift = 1.0 / (1.0 - powers[row, 1])
+        adam(
+            slope,
+            scale,
+            pull,
+            a * size,
+            first,
+            second,
+            cores,
+            weighted,
+            at,
+            size,
+            share,
+            lift,
+            square_lift,
+        )
     return weight_gradient
 
 

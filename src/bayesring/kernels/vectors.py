@@ -76,7 +76,7 @@ def matrix_product(rows, width, effect):
             y = builder.load(vector_at(right_data, place, vector), align=align)
             for start, each in zip(row_starts, sums, strict=True):
                 x = builder.load(builder.gep(left_data, [builder.add(start, step)]))
-                product = builder.fmul(_spread(builder, x, vector), y, flags=("contract",))
+                product = builder.fmul(spread(builder, x, vector), y, flags=("contract",))
                 total = builder.fadd(builder.load(each), product, flags=("contract",))
                 builder.store(total, each)
         place = out_at
@@ -150,8 +150,8 @@ def square_product(rank):
                 vector = ir.VectorType(number, lanes)
                 total = ir.Constant(vector, [0.0] * lanes)
                 for x, y in zip(xs, right_rows, strict=True):
-                    spread = _spread(builder, x, vector)
-                    term = builder.fmul(spread, y[piece], flags=("contract",))
+                    left_entries = spread(builder, x, vector)
+                    term = builder.fmul(left_entries, y[piece], flags=("contract",))
                     total = builder.fadd(total, term, flags=("contract",))
                 pointer = builder.bitcast(element(out_row, column), vector.as_pointer())
                 builder.store(total, pointer, align=align)
@@ -217,7 +217,7 @@ def scale(_, x, source, at, out, out_at):
         if x.type != vector.element:
             x = builder.fptrunc(x, vector.element)
         y = builder.load(pointers[0], align=align)
-        builder.store(builder.fmul(_spread(builder, x, vector), y), pointers[1], align=align)
+        builder.store(builder.fmul(spread(builder, x, vector), y), pointers[1], align=align)
         return context.get_dummy_value()
 
     n = types.intp
@@ -237,7 +237,7 @@ def _size(data):
     return 4 if isinstance(data.type.pointee, ir.FloatType) else 8
 
 
-def _spread(builder, x, vector):
+def spread(builder, x, vector):
     """A vector with `x` in every lane."""
     index = ir.IntType(32)
     undefined = ir.Constant(vector, ir.Undefined)
