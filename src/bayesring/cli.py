@@ -54,7 +54,9 @@ Value = Annotated[str | None, typer.Option(help="Column of values, or name of th
 Likelihood = Annotated[str, typer.Option(help="auto, gaussian or bernoulli; auto sees 0/1 values.")]
 Level = Annotated[float, typer.Option(help="Share of hidden values that intervals should cover.")]
 Rank = Annotated[str, typer.Option(help="auto, one number, or one per bond between commas.")]
-Chains = Annotated[int, typer.Option(help="Independent chains.")]
+Chains = Annotated[
+    int | None, typer.Option(help="Independent chains, or rings of online EM; chosen if left out.")
+]
 Draws = Annotated[int, typer.Option(help="Scans kept per chain.")]
 Warmup = Annotated[int, typer.Option(help="Scans thrown away per chain.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same file, byte for byte.")]
@@ -85,7 +87,7 @@ def complete(
     likelihood: Likelihood = "auto",
     model: Annotated[str | None, typer.Option(help="Also save the model, as fit does.")] = None,
     rank: Rank = "auto",
-    chains: Chains = 4,
+    chains: Chains = None,
     draws: Draws = 200,
     warmup: Warmup = 300,
     seed: Seed = 0,
@@ -115,7 +117,7 @@ def complete(
         likelihood=likelihood,
         model=model,
         rank=_rank(rank),
-        chains=chains,
+        chains="auto" if chains is None else chains,
         draws=draws,
         warmup=warmup,
         random_state=seed,
@@ -137,7 +139,7 @@ def fit(
         str,
         typer.Option(help="gibbs, or online-em: quick on large data, Parquet larger than memory."),
     ] = "gibbs",
-    chains: Chains = 4,
+    chains: Chains = None,
     draws: Draws = 200,
     warmup: Warmup = 300,
     seed: Seed = 0,
@@ -157,7 +159,7 @@ def fit(
         likelihood=likelihood,
         rank=_rank(rank),
         inference=inference,
-        chains=chains,
+        chains="auto" if chains is None else chains,
         draws=draws,
         warmup=warmup,
         random_state=seed,

@@ -51,7 +51,14 @@ from bayesring.progress import chain_progress
 from bayesring.report.brief import brief
 from bayesring.report.fitted import Fitted
 from bayesring.report.methods import Reporting
-from bayesring.settings import LIKELIHOODS, Model, check_draw_fits, resolve, seed_of
+from bayesring.settings import (
+    LIKELIHOODS,
+    Model,
+    check_draw_fits,
+    count_chains,
+    resolve,
+    seed_of,
+)
 from bayesring.suggestion import candidate_cells, is_observed, most_uncertain
 from bayesring.tables import describe_new, open_table, values_of
 from bayesring.types import FloatArray, IntArray
@@ -77,7 +84,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
     warmup, draws : scans thrown away, scans kept, per chain; online EM has no warm-up
-    chains : independent chains, or rings learned from independent starts; their draws are pooled
+    chains : independent chains, or rings learned from independent starts; their draws are pooled.
+        "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations
     max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit
     dtype : "float64" or "float32", of the products round the ring while sampling; the latter is
         faster at higher ranks, and all sums over observations stay float64
@@ -118,7 +126,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         shape: tuple[int, ...] | None = None,
         warmup: int = 300,
         draws: int = 200,
-        chains: int = 4,
+        chains: str | int = "auto",
         max_memory: int = 2**30,
         dtype: str = "float64",
         batch_size: str | int = "auto",
@@ -185,9 +193,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         location, scale = model.likelihood.units(np.sort(data.values).astype(float, copy=False))
         data = data._replace(location=location, scale=scale)
         seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
-        check_draw_fits(
-            data.shape, model.policy.start(len(data.shape)), self.max_memory, self.chains
-        )
+        chains = count_chains(self, len(data.values))
+        check_draw_fits(data.shape, model.policy.start(len(data.shape)), self.max_memory, chains)
         described = describe(self.get_params(deep=False), model, seed)
         if self.inference == "online-em":
             outcome = learn(
@@ -207,7 +214,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         """Run chains."""
         warmup = check_count(self.warmup, "warmup", 0)
         draws = check_count(self.draws, "draws", 1)
-        chains = check_count(self.chains, "chains", 1)
+        chains = count_chains(self, len(data.values))
         budget = check_count(self.max_memory, "max_memory", 1)
         with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
             return run_chains(

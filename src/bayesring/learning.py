@@ -10,7 +10,7 @@ from typing import Any
 from bayesring.checks import check_count
 from bayesring.infer import online_em
 from bayesring.infer.learner import Learner
-from bayesring.infer.online_em import FEWEST_BATCHES, RATE, Settings, Sources
+from bayesring.infer.online_em import FEWEST_BATCHES, Settings, Sources
 from bayesring.infer.rows import ArrayRows
 from bayesring.infer.run import Draws, Outcome
 from bayesring.infer.streams import Streams
@@ -19,9 +19,9 @@ from bayesring.likelihoods import Likelihood
 from bayesring.observations import Observations
 from bayesring.parquet import Coding, ParquetRows, Survey, sources_of
 from bayesring.progress import learning_progress, survey_progress
-from bayesring.settings import Model, resolve
+from bayesring.settings import Model, count_chains, resolve
 
-MORE_RATES = tuple(RATE / 4 * 0.5 ** (step // 4) for step in range(20))
+MORE_RATES = tuple(0.0025 * 0.5 ** (step // 4) for step in range(20))
 """Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
 
 BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
@@ -31,7 +31,7 @@ than what they learn is worth."""
 
 def settings_of(parameters: Any, seed: int, n: int) -> Settings:
     """How rings learn from `n` observations, from the parameters of an estimator."""
-    chains = check_count(parameters.chains, "chains", 1)
+    chains = count_chains(parameters, n)
     budget = check_count(parameters.max_memory, "max_memory", 1)
     return Settings(
         seed,

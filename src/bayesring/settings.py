@@ -22,6 +22,8 @@ LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
 PRIORS: dict[str, Callable[[], CorePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
 INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
+CHAINS, RINGS, FEW = 4, 8, 2**17
+"""Chains; rings that online EM learns from up to so many observations, as many as chains beyond."""
 
 
 class Model(NamedTuple):
@@ -86,9 +88,18 @@ def _policy(rank: Any) -> RankPolicy:
     return FixedRank(given)
 
 
+def count_chains(parameters: Any, n: int) -> int:
+    """Chains of an estimator, or rings learned from independent starts, given `n` observations."""
+    if parameters.chains == "auto":
+        return RINGS if parameters.inference == "online-em" and n <= FEW else CHAINS
+    if isinstance(parameters.chains, str):
+        raise ValueError(f"chains must be 'auto' or a whole number, got {parameters.chains!r}.")
+    return check_count(parameters.chains, "chains", 1)
+
+
 def check_draw_fits(shape: tuple[int, ...], size: RingSize, max_memory: int, chains: int) -> None:
     """Refuse a ring of which not even one draw per chain fits into the memory given."""
-    budget = check_count(max_memory, "max_memory", 1) // check_count(chains, "chains", 1)
+    budget = check_count(max_memory, "max_memory", 1) // chains
     draw_bytes = 8 * size.parameters(shape)
     if draw_bytes > budget:
         raise ValueError(

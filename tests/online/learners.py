@@ -66,15 +66,38 @@ def make_learner(rng, likelihood, prior, shape, bonds, strands, n=N):
     return learner, doubled(coords), values
 
 
+def random_covariances(rng, prior, n_slices, size):
+    """Of every slice (n, K, K), or variances of all entries (n, K) if the prior is diagonal."""
+    if prior.cores.diagonal:
+        return rng.gamma(2.0, 0.2, size=(n_slices, size))
+    roots = 0.4 * rng.standard_normal((n_slices, size, size + 1))
+    return roots @ np.swapaxes(roots, 1, 2)
+
+
+def spread_of(covariances):
+    """What a prior is told of them."""
+    return covariances if covariances.ndim == 2 else covariances.sum(axis=0)
+
+
+def covariances_of(learner, mode):
+    """Those that equation (20) gives, from inverses one by one."""
+    prior = learner.slice_priors[mode]
+    entries = learner.curvatures(mode) + prior.diagonal
+    if learner.prior.cores.diagonal:
+        return 1 / entries
+    return np.stack([np.linalg.inv(prior.precision + np.diag(each)) for each in entries])
+
+
 def believe(learner, rng):
-    """Give every core some law of its hyperparameters, not the best; returns laws and spreads."""
-    spreads = [rng.gamma(2.0, 0.2, size=(len(c), c[0].size)) for c in learner.cores]
-    laws = []
+    """Give every core some law of its hyperparameters, not the best; returns laws and V."""
+    prior, laws = learner.prior, []
+    covariances = [random_covariances(rng, prior, len(c), c[0].size) for c in learner.cores]
     for mode, core in enumerate(learner.cores):
-        cores = learner.prior.cores
-        laws.append(cores.conditional(core + rng.standard_normal(core.shape), spreads[mode]))
-        learner.slice_priors[mode] = cores.slice_prior(core.shape, cores.expect_hyper(laws[mode]))
-    return laws, spreads
+        moved = core + rng.standard_normal(core.shape)
+        laws.append(prior.cores.conditional(moved, spread_of(covariances[mode])))
+        hyper = prior.cores.estimate_hyper(laws[mode])
+        learner.slice_priors[mode] = prior.cores.slice_prior(core.shape, hyper)
+    return laws, covariances
 
 
 def gradient_of(learner, columns, values):

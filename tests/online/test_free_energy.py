@@ -18,9 +18,11 @@ from tests.online.learners import (
     PRIORS,
     SHAPES,
     believe,
+    covariances_of,
     gradient_of,
     make_learner,
     name_of,
+    spread_of,
     weight_gradient_of,
 )
 
@@ -49,17 +51,17 @@ def test_gradients_are_slopes_of_the_free_energy(rng, likelihood, prior, shape, 
     weights left out of the slope of a core.
     """
     learner, columns, values = make_learner(rng, likelihood, prior, shape, bonds, strands)
-    laws, spreads = believe(learner, rng)
+    laws, covariances = believe(learner, rng)
     state = learner.state
     found = [gradient_of(learner, columns, values)]
     if prior.weights.learned:
         found += weight_gradient_of(learner, columns, values)
     learner.restore(state)
-    curvatures = [rng.gamma(2.0, size=each.shape) for each in spreads]
+    curvatures = [rng.gamma(2.0, size=each.shape[:2]) for each in covariances]
 
     def energy(moved):
         learner.restore(moved)
-        return free_energy(learner, columns, values, laws, spreads, curvatures)
+        return free_energy(learner, columns, values, laws, covariances, curvatures)
 
     for place, gradient in enumerate(found):
         for entry in rng.choice(gradient.size, min(gradient.size, 12), replace=False):
@@ -94,25 +96,28 @@ def test_no_step_lowers_the_free_energy(rng, likelihood, prior):
     lambda instead of its square, or from a product one factor short; noise without its prior.
     """
     learner, columns, values = make_learner(rng, likelihood, prior, (3, 4, 3), (2, 3, 2), 2, n=60)
-    laws, spreads = believe(learner, rng)
+    laws, covariances = believe(learner, rng)
     learner.learn(columns, values, 0.0, expects=False)  # statistics and curvature of all data
     cores = prior.cores
     curvatures = [learner.curvatures(mode) for mode in range(3)]
     curvature = learner.curvature.copy()
 
     def energy():
-        return free_energy(learner, columns, values, laws, spreads, curvatures)
+        return free_energy(learner, columns, values, laws, covariances, curvatures)
 
     last = energy()
     gained = []
     for _ in range(6):
+        covariances = [covariances_of(learner, mode) for mode in range(3)]
         spreads = [learner.spread(mode) for mode in range(3)]
+        for found, each in zip(spreads, covariances, strict=True):
+            np.testing.assert_allclose(found, spread_of(each), rtol=1e-9)
         now = energy()
-        assert now >= last - 1e-9, "the spread (20) lowers the free energy"
+        assert now >= last - 1e-9, "the covariance (20) lowers the free energy"
         learner.expect()
         laws = [cores.conditional(*each) for each in zip(learner.cores, spreads, strict=True)]
         for mode, (core, law) in enumerate(zip(learner.cores, laws, strict=True)):
-            expected = cores.slice_prior(core.shape, cores.expect_hyper(law))
+            expected = cores.slice_prior(core.shape, cores.estimate_hyper(law))
             for found, wanted in zip(learner.slice_priors[mode], expected, strict=True):
                 np.testing.assert_allclose(found, wanted)
         after = energy()

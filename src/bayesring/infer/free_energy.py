@@ -2,10 +2,11 @@
 
 F = sum_n log p(y_n | f_n, tau) + log p(tau)
     + sum_d E log p(G^(d), hyper) - E log q(hyper) + sum_d E log p(lambda, delta) - E log q(delta)
-    + 1/2 sum log V - 1/2 sum H V,
+    + 1/2 sum_i log |V_i| - 1/2 sum_i tr(H_i V_i),
 
-with entries of variance V round their estimates and H their curvature, which is taken for a
-constant. Each step of the E-step and the gradient of the M-step belong to this one function.
+with slices of covariance V_i round their estimates and H_i their curvature, which is diagonal and
+taken for a constant. Each step of the E-step and the gradient of the M-step belong to this one
+function.
 """
 
 from __future__ import annotations
@@ -24,21 +25,29 @@ def free_energy(
     columns: IntArray,
     values: FloatArray,
     laws: Sequence[Any],
-    spreads: Sequence[FloatArray],
+    covariances: Sequence[FloatArray],
     curvatures: Sequence[FloatArray],
 ) -> float:
     """F of a learner given all observations, `columns` (D or more, n) and `values` (n,).
 
-    `laws` are those of every core's hyperparameters, `spreads` and `curvatures` its V and H, both
-    (I_d, K).
+    `laws` are those of every core's hyperparameters, `covariances` its V, (I_d, K, K), or (I_d, K)
+    for the diagonals if the prior is diagonal, and `curvatures` its H, (I_d, K).
     """
     likelihood, prior = learner.likelihood, learner.prior
     fitted = learner.fitted(columns)
     total = float(likelihood.log_prob(fitted, values, learner.nuisance).sum())
     total += likelihood.log_prior(learner.nuisance)
-    for core, law, spread, curvature in zip(learner.cores, laws, spreads, curvatures, strict=True):
-        total += prior.cores.expected_log_prob(core, spread, law)
-        total += 0.5 * float(np.sum(np.log(spread) - curvature * spread))
+    for core, law, each, curvature in zip(
+        learner.cores, laws, covariances, curvatures, strict=True
+    ):
+        if prior.cores.diagonal:
+            total += prior.cores.expected_log_prob(core, each, law)
+            variances, log_determinants = each, np.log(each)
+        else:
+            total += prior.cores.expected_log_prob(core, each.sum(axis=0), law)
+            variances = np.diagonal(each, axis1=1, axis2=2)
+            log_determinants = np.linalg.slogdet(each)[1]
+        total += 0.5 * float(np.sum(log_determinants) - np.sum(curvature * variances))
     for weights, gains in zip(learner.weights, learner.gains, strict=True):
         total += prior.weights.expected_log_prob(weights, gains)
     return total

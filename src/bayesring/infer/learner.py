@@ -27,8 +27,9 @@ from bayesring.likelihoods.base import Likelihood
 from bayesring.priors.base import RingPrior
 from bayesring.types import FloatArray, IntArray, RingSize, SlicePrior
 
-E_STEP = 16
-"""Batches between two E-steps, at least."""
+E_STEP, FEWEST, ELEMENTS = 32, 16, 2**18
+"""Batches between two E-steps, at least; slices per mode whose covariances each works out, at
+least; and more as long as their K^3 sum to less than that."""
 START_SIZE, START_PRECISION = 0.7, 1.0
 """Deviation of the first entries in units that give f variance one, and the prior precision of
 every entry until the first E-step: the ring must find the data before its prior is learned."""
@@ -50,6 +51,10 @@ class Moments(NamedTuple):
     def empty(cls, size: int, n: int) -> Moments:
         """Nothing remembered."""
         return cls(np.zeros(size), np.zeros(size), np.ones((n, 2)))
+
+    def copy(self) -> Moments:
+        """The same in memory of its own."""
+        return Moments(*(each.copy() for each in self))
 
 
 class Learner:
@@ -104,16 +109,20 @@ class Learner:
         self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
         n_entries, n_slices = self.flat.size, sum(self.shape)
         self.gradient, self.curvature = np.zeros(n_entries), np.zeros(n_entries)
-        self.moments = Moments.empty(n_entries, n_slices)
+        self.forget()
         first = np.cumsum([0, *self.shape[:-1]]).astype(np.int64)
         self._rows = (first, np.zeros(n_slices, dtype=np.int64))
         self._all_movable = np.ones(n_slices, dtype=bool)
         self.weight_gradient = np.zeros(sum(each.size for each in self._kernel_weights()))
-        self.weight_moments = [Moments.empty(each.size, 1) for each in self.weights]
-        self._batches = self._unweighed = 0
+        self._batches = self._unweighed = self._e_steps = 0
         self.rows_seen = 0
         """Observations learned from or measured so far."""
         self._of_priors: SlicePrior | None = None
+
+    def forget(self) -> None:
+        """Make Adam forget all gradients: those to come will have another size."""
+        self.moments = Moments.empty(self.flat.size, sum(self.shape))
+        self.weight_moments = [Moments.empty(each.size, 1) for each in self.weights]
 
     def _as_cores(self, flat: FloatArray) -> list[FloatArray]:
         shapes = [self.size.core_shape(mode, n) for mode, n in enumerate(self.shape)]
@@ -127,9 +136,11 @@ class Learner:
         """Copies of the cores, laid end to end, and of the weights."""
         return [self.flat.copy(), *(each.copy() for each in self.weights)]
 
-    def restore(self, state: Sequence[FloatArray]) -> None:
-        """Go back to cores and weights of before; Adam goes on with what it remembers."""
+    def restore(self, state: Sequence[FloatArray], moments: Moments | None = None) -> None:
+        """Go back to cores and weights of before, and to Adam's moments of then, if given."""
         self.flat[:] = state[0]
+        if moments is not None:
+            self.moments = moments.copy()
         self.weights = [each.copy() for each in state[1:]]
         self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
 
@@ -234,12 +245,13 @@ class Learner:
         """E-step, equations (20) to (22); slices without observations go to their prior mean."""
         for mode, core in enumerate(self.cores):
             law = self.prior.cores.conditional(core, self.spread(mode))
-            hyper = self.prior.cores.expect_hyper(law)
+            hyper = self.prior.cores.estimate_hyper(law)
             self.slice_priors[mode] = self.prior.cores.slice_prior(core.shape, hyper)
         self.gains = [
             self.prior.weights.expect_gains(*each)
             for each in zip(self.weights, self.gains, strict=True)
         ]
+        self._e_steps += 1
         if self.statistics is not None:
             self.nuisance = self.likelihood.expect_nuisance(self.statistics)
         for mode, counts in enumerate(self.counts):
@@ -258,9 +270,18 @@ class Learner:
         return np.asarray((squares * self.weights[mode][:, None] ** 2).reshape(n, -1))
 
     def spread(self, mode: int) -> FloatArray:
-        """Variance of each entry of a core round its estimate, (I_d, K): equation (20)."""
-        prior = self.slice_priors[mode]
-        return np.asarray(1.0 / (self.curvatures(mode) + prior.diagonal + np.diag(prior.precision)))
+        """How uncertain a core is, as `CorePrior.conditional` wants it: equation (20).
+
+        Of many slices whose entries depend on each other, some stand for all, others each time.
+        """
+        prior, entries = self.slice_priors[mode], self.curvatures(mode)
+        entries += prior.diagonal
+        if self.prior.cores.diagonal:
+            return 1.0 / entries
+        apart = -(-len(entries) // max(FEWEST, ELEMENTS // entries.shape[1] ** 3))
+        some = entries[self._e_steps % apart :: apart]
+        share = len(some) / len(entries)
+        return np.asarray(np.linalg.inv(slice_precisions(prior, some)).sum(axis=0) / share)
 
     def prior_means(self, mode: int, slices: IntArray) -> FloatArray:
         """Prior mean of some slices of a core, shaped like them."""
@@ -381,18 +402,23 @@ class Learner:
         """
         core, prior = self.cores[mode], self.slice_priors[mode]
         size = core[0].size
-        precisions = self.curvatures(mode) + prior.diagonal
+        entries = self.curvatures(mode) + prior.diagonal
         if not prior.precision.any():
             noise = rng.standard_normal((n, len(core), size))
-            return (noise / np.sqrt(precisions)).reshape(n, *core.shape)
+            return (noise / np.sqrt(entries)).reshape(n, *core.shape)
         gaps = np.empty((n, len(core), size))
         for begin in range(0, len(core), TOGETHER):
             some = slice(begin, begin + TOGETHER)
-            matrices = prior.precision + np.eye(size) * precisions[some, None]
-            roots = np.linalg.inv(np.linalg.cholesky(matrices))  # R with R' R = the covariance
+            lower = np.linalg.cholesky(slice_precisions(prior, entries[some]))
+            roots = np.linalg.inv(lower)  # R with R' R = the covariance
             noise = rng.standard_normal((len(roots), n, size))
             gaps[:, some] = np.swapaxes(noise @ roots, 0, 1)
         return gaps.reshape(n, *core.shape)
+
+
+def slice_precisions(prior: SlicePrior, entries: FloatArray) -> FloatArray:
+    """Precision of slices with `entries` (n, K) of their own on the diagonal, (n, K, K)."""
+    return np.asarray(prior.precision + np.eye(entries.shape[1]) * entries[:, None])
 
 
 def more_rows(prior: SlicePrior, n: int) -> SlicePrior:

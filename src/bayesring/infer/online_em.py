@@ -33,9 +33,9 @@ from bayesring.observations import Observations, in_order
 from bayesring.priors.base import RingPrior
 from bayesring.types import FloatArray, IntArray, RingSize
 
-RATE, MOST_RATE, REACH = 0.01, 0.1, 2.0
-"""Adam's first rate, the paper's; the largest if slices have few observations; and how far an entry
-should be able to get between two looks."""
+RATE = 0.1
+"""Adam's first rate. The paper's, 0.01, comes after some halvings; as the first it ends in worse
+places."""
 FEWEST_BATCHES, MOST_ROWS = 50, 2**20
 """Between two looks at held-out observations: batches at least, rows at most; a pass if between."""
 FINDING, PATIENCE, GAIN = 10, 3, 1e-3
@@ -50,8 +50,8 @@ JUDGED_DRAWS = 50
 """Draws per ring by which held-out observations are predicted."""
 WIDTHS = (1.0, 0.75, 0.5, 0.25)
 """Factors of the deviations of slices, of which held-out observations choose one."""
-SETTLING = 1 / 8
-"""Share of the first rate with which held-out observations are learned from in the end."""
+SETTLING = RATE / 32
+"""Rate at which held-out observations are learned from in the end."""
 
 
 class Settings(NamedTuple):
@@ -125,18 +125,6 @@ class Student:
         n = self.learner.n_observations
         return min(max(n, FEWEST_BATCHES * min(self._settings.batch_size, n)), MOST_ROWS)
 
-    @property
-    def first_rate(self) -> float:
-        """Rate to begin with: the paper's, or a larger one if slices have few observations.
-
-        Adam moves an entry by about the rate whenever a batch meets its slice. In the rarest of
-        the modes, an entry of the median slice should get as far as `REACH` between two looks.
-        """
-        counts = self.learner.counts
-        rarest = min(float(np.median(own[own > 0])) for own in counts if own.any())
-        meetings = rarest * self.look_rows / self.learner.n_observations
-        return float(np.clip(REACH / meetings, RATE, MOST_RATE))
-
     def look(self, rate: float, expects: bool) -> float:
         """Learn from as many rows as lie between two looks; returns the loss then."""
         learner, end = self.learner, self.rows_seen + self.look_rows
@@ -195,8 +183,8 @@ class Student:
         passes are nearly used up, the rate falls to its end in the few looks that are left.
         """
         learner, best, waited = self.learner, np.inf, 0
-        kept = learner.state
-        rate, expects = self.first_rate, False
+        kept = learner.state, learner.moments
+        rate, expects = RATE, False
         least = rate * 0.5 ** (HALVINGS + 1)
         finding = min(FINDING, max(1, self._most_looks // 16))
         fading = min(HALVINGS + 1, max(1, self._most_looks // 4))
@@ -205,9 +193,12 @@ class Student:
             loss = self.look(rate, expects)
             waited += 1
             if loss < best * (1 - GAIN):
-                best, kept, waited = loss, learner.state, 0
+                best, kept, waited = loss, (learner.state, learner.moments.copy()), 0
             if waited >= (PATIENCE if expects else finding):
-                learner.restore(kept)
+                learner.restore(*kept)
+                if not expects:
+                    learner.expect()
+                    learner.forget()
                 rate, expects, waited = (rate / 2 if expects else rate), True, 0
         fall = (least / rate) ** (1 / fading)
         for _ in range(fading if rate > least else 0):
@@ -241,7 +232,7 @@ class Student:
         """Learn a little from all rows, held-out ones among them."""
         self._judges = False
         self.take(rows)
-        self.settle(SETTLING * self.first_rate)
+        self.settle(SETTLING)
 
 
 class Sources(NamedTuple):

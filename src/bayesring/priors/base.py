@@ -52,14 +52,21 @@ class CorePrior(Protocol):
     def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> Any:
         """Law of the hyperparameters given the core, or its mean and `spread`.
 
-        `spread` (I_d, K) is the variance of every entry round the `core`, none if left out.
+        `spread` is how uncertain slices are round the `core`, not at all if left out: the variance
+        of every entry (I_d, K) if the prior is diagonal, or the sum of their covariances (K, K).
         """
 
-    def expect_hyper(self, law: Any) -> Any:
-        """Hyperparameters expected under a law that `conditional` gave: E[Omega], E[mu]."""
+    def estimate_hyper(self, law: Any) -> Any:
+        """What online EM takes the hyperparameters for, given the law that `conditional` gave.
+
+        Their expectation, or the mode of the law.
+        """
 
     def expected_log_prob(self, core: FloatArray, spread: FloatArray, law: Any) -> float:
-        """E log p(core, hyper) - E log law(hyper), with hyper of `law` and the core uncertain."""
+        """E log p(core, hyper) - E log law(hyper), with hyper of `law` and the core uncertain.
+
+        For a prior that takes the mode for its estimate: E log p(core, hyper) there.
+        """
 
     def slice_prior(self, shape: CoreShape, hyper: Any) -> SlicePrior:
         """Precision and linear term of each slice's Gaussian prior given the hyperparameters."""

@@ -70,7 +70,7 @@ class EntryGamma:
         shape, rate = self.conditional(core)
         return EntryPrecisions(rng.gamma(shape, size=core.shape) / rate)
 
-    def expect_hyper(self, law: tuple[float, FloatArray]) -> EntryPrecisions:
+    def estimate_hyper(self, law: tuple[float, FloatArray]) -> EntryPrecisions:
         """E[psi]."""
         shape, rate = law
         return EntryPrecisions(shape / rate)

@@ -55,7 +55,7 @@ class Fixed:
         """Nothing to learn."""
         return FixedHyper()
 
-    def expect_hyper(self, law: FixedHyper) -> FixedHyper:
+    def estimate_hyper(self, law: FixedHyper) -> FixedHyper:
         """Return the empty tuple."""
         return law
 

@@ -99,7 +99,7 @@ class NormalGamma:
         noise = rng.standard_normal(law.m.size)
         return MeanAndPrecisions(law.m + noise / np.sqrt(law.k * precision), precision)
 
-    def expect_hyper(self, law: NormalGammaLaw) -> MeanAndPrecisions:
+    def estimate_hyper(self, law: NormalGammaLaw) -> MeanAndPrecisions:
         """E[mu] and E[psi]."""
         return MeanAndPrecisions(law.m, law.c / law.d)
 
