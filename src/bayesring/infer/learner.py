@@ -106,7 +106,7 @@ class Learner:
         self.flat, self._starts = laid.flat, laid.starts
         self._bonds, self._strands = laid.bonds, laid.strands
         self.cores = self._as_cores(self.flat)
-        self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
+        self._weigh()
         n_entries, n_slices = self.flat.size, sum(self.shape)
         self.gradient, self.curvature = np.zeros(n_entries), np.zeros(n_entries)
         self.forget()
@@ -123,6 +123,12 @@ class Learner:
         """Make Adam forget all gradients: those to come will have another size."""
         self.moments = Moments.empty(self.flat.size, sum(self.shape))
         self.weight_moments = [Moments.empty(each.size, 1) for each in self.weights]
+
+    def _weigh(self) -> None:
+        """Bring the weighted cores up to date; they are the cores if weights stay at one."""
+        self.weighted = self.flat
+        if self.prior.weights.learned:
+            self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
 
     def _as_cores(self, flat: FloatArray) -> list[FloatArray]:
         shapes = [self.size.core_shape(mode, n) for mode, n in enumerate(self.shape)]
@@ -142,7 +148,7 @@ class Learner:
         if moments is not None:
             self.moments = moments.copy()
         self.weights = [each.copy() for each in state[1:]]
-        self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
+        self._weigh()
 
     @property
     def ring(self) -> ring.FlatRing:
@@ -237,7 +243,7 @@ class Learner:
             second += (1 - SECOND) * (up**2 - second)
             root = np.sqrt(second / square_bias) + TINY
             weights += rate * (first / bias / root).reshape(weights.shape)
-        self.weighted = ring.flatten(ring.weighted(self.cores, self.weights)).flat
+        self._weigh()
         self.weight_gradient[:] = 0.0
         self._unweighed = 0
 

@@ -218,7 +218,7 @@ class Student:
     @property
     def _n_late(self) -> int:
         """Looks at the end whose rings are averaged."""
-        return min(LATE, max(1, self._most_looks // 4))
+        return min(LATE, max(1, self._most_looks // 8))
 
     def settle(self, rate: float) -> None:
         """Go on for some looks, as long as there are rows, and keep the mean of the rings there."""

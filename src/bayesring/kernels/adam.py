@@ -37,7 +37,7 @@ def adam(
 
     Their gradient is ``slope[k] * scale[k] - share * pull[pull_at + k]``. `first` and `second` are
     the moments, `lift` and `square_lift` the rate and one, over one minus the decay to the power
-    of the steps taken. `weighted` becomes `cores` times `scale`. No two arrays overlap.
+    of the steps taken. `weighted` becomes `cores` times `scale`; it may be `cores` if that is one.
     """
     n, x = types.intp, types.float64
     arrays = first, second, cores, weighted
