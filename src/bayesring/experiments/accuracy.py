@@ -61,7 +61,7 @@ def make_cells(
         for name in (TASKS if names is None else names)
         for fold in folds
         for method in methods
-        if TASKS[name].table in METHODS[method].tables
+        if METHODS[method].runs_on(name)
     ]
 
 

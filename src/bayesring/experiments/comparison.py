@@ -47,7 +47,7 @@ def compare(out: Path, name: str) -> list[Row]:
     found = {
         method: accuracy.load_cells(out, name, method)
         for method, about in METHODS.items()
-        if task.table in about.tables
+        if about.runs_on(name)
     }
     scored = {method: [c for c in cells if "cannot" not in c] for method, cells in found.items()}
     places = {score: _places(scored, score) for score in task.scores}
