@@ -105,6 +105,40 @@ def test_it_stops_by_itself(real):
     assert len(short.trace_[0].log_likelihood) == 12 + 1  # and an eighth more with all rows
 
 
+def test_adam_goes_back_with_the_ring(real, monkeypatch):
+    """After a standstill ring and moments are those of one look; none when the prior comes in.
+
+    Gradients have another size from then on. Seen to fail: moments of the last look; moments kept
+    when the prior comes in.
+    """
+    X, y, _, _ = real
+    seen, look = [], online_em.Student.look
+
+    def watched(student, rate, expects):
+        def now():
+            return student.learner.flat.copy(), student.learner.moments.second.copy()
+
+        before = now()
+        loss = look(student, rate, expects)
+        seen.append((rate, expects, before, now()))
+        return loss
+
+    monkeypatch.setattr(online_em.Student, "look", watched)
+    make(shape=SHAPE, chains=1, epochs=200).fit(X[:3_000], y[:3_000])
+    halved = 0
+    for place in range(1, len(seen) - 2 * online_em.LATE):
+        (old_rate, old_expects, *_), (rate, expects, (flat, second), _) = seen[
+            place - 1 : place + 1
+        ]
+        if expects != old_expects:
+            assert not second.any()
+        elif rate != old_rate:
+            halved += 1
+            (then,) = (after for *_, after in seen[:place] if np.array_equal(after[0], flat))
+            np.testing.assert_array_equal(then[1], second)
+    assert halved >= 3
+
+
 def test_seeds_threads_and_order(real):
     """One seed, one result, on any number of threads and in any order of arrival.
 
