@@ -143,7 +143,7 @@ class Learner:
         return [self.flat.copy(), *(each.copy() for each in self.weights)]
 
     def restore(self, state: Sequence[FloatArray], moments: Moments | None = None) -> None:
-        """Go back to cores and weights of before, and to Adam's moments of then, if given."""
+        """Go back to cores and weights of before; Adam too, if its moments of then are given."""
         self.flat[:] = state[0]
         if moments is not None:
             self.moments = moments.copy()

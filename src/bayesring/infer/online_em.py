@@ -178,9 +178,10 @@ class Student:
     def train(self) -> float:
         """Learn until held-out predictions stop getting better; returns their loss.
 
-        The prior is learned from the first standstill on; at every other the rate is halved. The
-        ring goes back to its best each time, and ends with the mean of its last looks. When the
-        passes are nearly used up, the rate falls to its end in the few looks that are left.
+        The prior is learned from the first standstill on, and what counts as the best begins anew;
+        at every other the rate is halved. The ring goes back to its best each time, and ends with
+        the mean of its last looks. When the passes are nearly used up, the rate falls to its end
+        in the few looks that are left.
         """
         learner, best, waited = self.learner, np.inf, 0
         kept = learner.state, learner.moments
@@ -199,6 +200,7 @@ class Student:
                 if not expects:
                     learner.expect()
                     learner.forget()
+                    best = np.inf
                 rate, expects, waited = (rate / 2 if expects else rate), True, 0
         fall = (least / rate) ** (1 / fading)
         for _ in range(fading if rate > least else 0):
