@@ -262,7 +262,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
         coding = coding_of(survey, model.likelihood)
         described = describe(self.get_params(deep=False), model, seed)
-        settings = settings_of(self, seed, survey.n_observed)
+        settings = settings_of(self, seed, survey.n_observed, rings=1)
         outcome = learn_files(files, survey, coding, model, settings, n_jobs, self.progress)
         no_rows = np.empty((0, len(survey.shape)), dtype=np.int32)
         nothing = Observations(no_rows, np.empty(0), survey.shape)
@@ -294,7 +294,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
-        settings = settings_of(self, self.seed_, len(data.values))
+        settings = settings_of(self, self.seed_, len(data.values), rings=len(self.learners_))
         drawn = learn_more(self.learners_, data, settings, count_threads(self.n_jobs))
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
         self.labels_ = labels

@@ -29,9 +29,12 @@ BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
 than what they learn is worth."""
 
 
-def settings_of(parameters: Any, seed: int, n: int) -> Settings:
-    """How rings learn from `n` observations, from the parameters of an estimator."""
-    chains = count_chains(parameters, n)
+def settings_of(parameters: Any, seed: int, n: int, rings: int | None = None) -> Settings:
+    """How rings learn from `n` observations, from the parameters of an estimator.
+
+    Their number is that of the parameters unless `rings` says another.
+    """
+    chains = count_chains(parameters, n) if rings is None else rings
     budget = check_count(parameters.max_memory, "max_memory", 1)
     return Settings(
         seed,
@@ -105,9 +108,9 @@ def learn_files(
     n_jobs: int,
     progress: bool,
 ) -> Outcome:
-    """Learn one ring from files, in bounded memory."""
+    """Learn from files, in bounded memory."""
     sources = sources_of(files, survey, coding, settings.seed)
-    settings = settings._replace(members=1, scale=coding.scale)
+    settings = settings._replace(scale=coding.scale)
     return _run(sources, survey.shape, survey.n_observed, model, settings, n_jobs, progress)
 
 

@@ -88,7 +88,7 @@ def test_rank_grows_if_data_need_it():
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])
 def test_the_size_that_predicts_best_is_chosen(monkeypatch, n_jobs):
     """Until one is worse; what lies beyond does not count. Seen to fail: the last size tried."""
-    losses = {1: 1.0, 2: 0.5, 4: 0.505, 8: 0.9, 16: 0.1}
+    losses = {1: 1.0, 2: 0.5, 4: 0.505, 8: 0.9, 16: 0.497, 32: 0.1}
     monkeypatch.setattr(online_em.Student, "train", lambda strands: losses[strands])
     with ThreadPoolExecutor(n_jobs) as pool:
         assert online_em.choose(list(losses), lambda strands: strands, pool, n_jobs) == 2
@@ -103,6 +103,21 @@ def test_it_stops_by_itself(real):
     assert looks < 200
     short = make(shape=SHAPE, chains=1, epochs=12).fit(X[:600], y[:600])
     assert len(short.trace_[0].log_likelihood) == 12 + 1  # and an eighth more with all rows
+
+
+@pytest.mark.parametrize(("order", "n"), [(3, 4), (3, 300), (4, 300)])
+def test_constant_values_stay_in_bounds(order, n):
+    """Where data say nothing of the entries, the prior holds them.
+
+    Seen to fail: Omega at the bare mode, which falls with every E-step; intervals were thousands
+    wide.
+    """
+    X = np.random.default_rng(1).integers(0, 4, (n, order))
+    model = make(shape=(4,) * order, epochs=60).fit(X, np.full(n, 7.0))
+    lower, upper = model.predict_interval(X)
+    assert np.all((lower <= 7.0) & (upper >= 7.0))
+    assert np.all(upper - lower < 70.0)
+    np.testing.assert_allclose(model.predict(X), 7.0, atol=7.0)
 
 
 def test_adam_goes_back_with_the_ring(real, monkeypatch):
@@ -125,12 +140,13 @@ def test_adam_goes_back_with_the_ring(real, monkeypatch):
 
     monkeypatch.setattr(online_em.Student, "look", watched)
     make(shape=SHAPE, chains=1, epochs=200).fit(X[:3_000], y[:3_000])
-    halved = 0
+    halved = woken = 0
     for place in range(1, len(seen) - 2 * online_em.LATE):
         (old_rate, old_expects, *_), (rate, expects, (flat, second), _) = seen[
             place - 1 : place + 1
         ]
         if expects != old_expects:
+            woken += 1
             assert not second.any()
         elif rate != old_rate:
             halved += 1
@@ -140,6 +156,7 @@ def test_adam_goes_back_with_the_ring(real, monkeypatch):
                 if expects and np.array_equal(after[0], flat)
             )
             np.testing.assert_array_equal(then[1], second)
+    assert woken == 1
     assert halved >= 3
 
 
@@ -191,9 +208,6 @@ def test_few_observations_and_constant_values():
     mean, deviation = model.predict(np.array([[3, 1, 1]]), return_std=True)
     assert np.isfinite(mean[0])
     assert deviation[0] > 0
-    constant = make(epochs=1).fit(X, np.full(4, 7.0))
-    lower, upper = constant.predict_interval(X)
-    assert np.all((lower < 7.0) & (upper > 7.0))
     with pytest.warns(UserWarning, match="All 4 values of y are 1"):
         binary = make(likelihood=Bernoulli(), epochs=1).fit(X, np.ones(4))
     assert np.all(binary.predict(X) > 0.4)

@@ -178,11 +178,12 @@ def test_curvature_is_that_of_the_last_pass(rng, likelihood, shape, bonds, stran
 
 
 def test_some_slices_stand_for_all(rng, monkeypatch):
-    """Over as many E-steps as there are parts, each slice is looked at once.
+    """Over as many E-steps as there are parts, each slice is looked at once, and a mean is taken.
 
     Seen to fail: always the same slices; the share left out.
     """
     monkeypatch.setattr(learner_module, "ELEMENTS", 0)
+    monkeypatch.setattr(learner_module, "NEWEST", 1.0)
     prior = RingPrior.of(NormalWishart())
     parts, shape = 3, (3 * learner_module.FEWEST, 4, 3)
     learner, columns, values = make_learner(rng, LIKELIHOODS[0], prior, shape, (2, 3, 2), 1, n=200)
@@ -194,6 +195,9 @@ def test_some_slices_stand_for_all(rng, monkeypatch):
     expected = spread_of(covariances_of(learner, 0))
     np.testing.assert_allclose(np.mean(found, axis=0), expected, rtol=1e-9)
     assert not np.allclose(found[0], found[1], rtol=1e-3)
+    monkeypatch.setattr(learner_module, "NEWEST", 0.25)
+    learner._e_steps += 1
+    np.testing.assert_allclose(learner.spread(0), 0.75 * found[2] + 0.25 * found[0], rtol=1e-9)
 
 
 def test_rows_that_a_batch_does_not_touch_rest(rng):

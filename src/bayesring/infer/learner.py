@@ -30,6 +30,8 @@ from bayesring.types import FloatArray, IntArray, RingSize, SlicePrior
 E_STEP, FEWEST, ELEMENTS = 32, 16, 2**18
 """Batches between two E-steps, at least; slices per mode whose covariances each works out, at
 least; and more as long as their K^3 sum to less than that."""
+NEWEST = 0.1
+"""Weight of the latest such slices in the mean that stands for all."""
 START_SIZE, START_PRECISION = 0.7, 1.0
 """Deviation of the first entries in units that give f variance one, and the prior precision of
 every entry until the first E-step: the ring must find the data before its prior is learned."""
@@ -40,7 +42,7 @@ TOGETHER = 256
 
 
 class Moments(NamedTuple):
-    """What Adam remembers: mean and square of the gradients, and how many there were."""
+    """What Adam remembers: mean and square of the gradients, and what is missing in them."""
 
     first: FloatArray
     second: FloatArray
@@ -82,6 +84,7 @@ class Learner:
         self.width = 1.0
         """Factor of the deviations of slices from their estimates, in draws."""
         self.slice_priors: list[SlicePrior] = []
+        self._e_steps = 0
         self.set_counts(counts)
         cores = []
         for mode, n_slices in enumerate(self.shape):
@@ -114,7 +117,8 @@ class Learner:
         self._rows = (first, np.zeros(n_slices, dtype=np.int64))
         self._all_movable = np.ones(n_slices, dtype=bool)
         self.weight_gradient = np.zeros(sum(each.size for each in self._kernel_weights()))
-        self._batches = self._unweighed = self._e_steps = 0
+        self._batches = self._unweighed = 0
+        self._spreads: dict[int, FloatArray] = {}
         self.rows_seen = 0
         """Observations learned from or measured so far."""
         self._of_priors: SlicePrior | None = None
@@ -278,16 +282,21 @@ class Learner:
     def spread(self, mode: int) -> FloatArray:
         """How uncertain a core is, as `CorePrior.conditional` wants it: equation (20).
 
-        Of many slices whose entries depend on each other, some stand for all, others each time.
+        Of many slices whose entries depend on each other some stand for all, others each time, in
+        a mean that forgets.
         """
         prior, entries = self.slice_priors[mode], self.curvatures(mode)
         entries += prior.diagonal
         if self.prior.cores.diagonal:
             return 1.0 / entries
-        apart = -(-len(entries) // max(FEWEST, ELEMENTS // entries.shape[1] ** 3))
+        n, size = entries.shape
+        apart = max(1, n // max(FEWEST, ELEMENTS // size**3))
         some = entries[self._e_steps % apart :: apart]
-        share = len(some) / len(entries)
-        return np.asarray(np.linalg.inv(slice_precisions(prior, some)).sum(axis=0) / share)
+        new = np.linalg.inv(slice_precisions(prior, some)).sum(axis=0) * (n / len(some))
+        if apart > 1:
+            old = self._spreads.get(mode, new)
+            new = self._spreads[mode] = old + NEWEST * (new - old)
+        return np.asarray(new)
 
     def prior_means(self, mode: int, slices: IntArray) -> FloatArray:
         """Prior mean of some slices of a core, shaped like them."""

@@ -43,7 +43,7 @@ FINDING, PATIENCE, GAIN = 10, 3, 1e-3
 HALVINGS = 5
 LATE = 5
 """Looks whose rings are averaged at the end, and which settling takes."""
-BETTER, TRIES = 0.01, 2
+BETTER, TRIES = 0.01, 3
 """Share by which a larger ring must predict better, and larger rings that may fail in that before
 the search for a size ends."""
 JUDGED_DRAWS = 50
@@ -198,10 +198,11 @@ class Student:
             if waited >= (PATIENCE if expects else finding):
                 learner.restore(*kept)
                 if not expects:
-                    learner.expect()
-                    learner.forget()
+                    self._wake_prior()
                     best = np.inf
                 rate, expects, waited = (rate / 2 if expects else rate), True, 0
+        if not expects and self.losses:
+            self._wake_prior()
         fall = (least / rate) ** (1 / fading)
         for _ in range(fading if rate > least else 0):
             if self.failure:
@@ -210,6 +211,11 @@ class Student:
             self.look(rate, expects=True)
         self.settle(rate)
         return min(best, self.losses[-1])
+
+    def _wake_prior(self) -> None:
+        """First E-step; noise and prior, and so the size of gradients, come from the data now."""
+        self.learner.expect()
+        self.learner.forget()
 
     @property
     def _most_looks(self) -> int:

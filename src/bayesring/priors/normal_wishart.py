@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
@@ -96,20 +96,24 @@ class NormalWishart:
         return draw_normal_wishart(rng, self.conditional(core))
 
     def estimate_hyper(self, law: NormalWishartLaw) -> MeanAndPrecision:
-        """Mode of (mu, Omega): m and (nu - K) W.
+        """Mode of (mu, Omega) after sqrt(K) more degrees of freedom: m and (nu - K + sqrt(K)) W.
 
         The mean of Omega, nu W, takes the K degrees of freedom that come with the prior for
-        slices seen, and pulls slices of many entries too hard.
+        slices seen, and pulls slices of many entries too hard. At the bare mode nothing would hold
+        entries that the data say nothing of; so they have variance scale / sqrt(K), with which a
+        ring of one strand has entries of variance one.
         """
-        degrees = law.nu - law.m.size
+        size = law.m.size
+        degrees = law.nu - size + np.sqrt(size)
         return MeanAndPrecision(law.m, degrees * np.linalg.inv(law.scale_inverse))
 
     def expected_log_prob(
         self, core: FloatArray, spread: FloatArray, law: NormalWishartLaw
     ) -> float:
-        """E log p(core, mu, Omega) with (mu, Omega) at the mode of their law."""
+        """E log p(core, mu, Omega) at the estimate, with the degrees of freedom that it adds."""
+        prior = replace(self, extra_degrees=self.extra_degrees + float(np.sqrt(law.m.size)))
         hyper = self.estimate_hyper(law)
-        return self.log_prob(core, hyper) - 0.5 * float(np.sum(spread * hyper.precision))
+        return prior.log_prob(core, hyper) - 0.5 * float(np.sum(spread * hyper.precision))
 
     def slice_prior(self, shape: CoreShape, hyper: MeanAndPrecision) -> SlicePrior:
         """Omega and Omega mu, shared by all slices."""
