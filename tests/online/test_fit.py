@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from bayesring import settings
 from bayesring.infer import online_em
 from bayesring.infer.rank import StrandGrowth
 from bayesring.learning import batch_size_of
@@ -219,6 +220,14 @@ def test_few_observations_and_constant_values():
 def test_settings_are_checked(name, value):
     with pytest.raises(ValueError, match=name):
         make(**{name: value}).fit(np.array([[0, 0], [1, 1]]), [1.0, 2.0])
+
+
+def test_rings_are_more_on_small_data():
+    few, many = settings.FEW, settings.FEW + 1
+    assert settings.count_chains(make(chains="auto"), few) == 8
+    assert settings.count_chains(make(chains="auto"), many) == 4
+    assert settings.count_chains(make(chains="auto", inference="gibbs"), few) == 4
+    assert settings.count_chains(make(chains=3), few) == 3
 
 
 def test_batches_grow_with_the_data():

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesring import TensorRing, load
+from bayesring import TensorRing, load, settings
 from bayesring.infer.learner import Learner
 from bayesring.priors import EntryGamma, NormalGamma
 from tests.online.planted import SHAPE, make, planted, rms
@@ -36,6 +36,21 @@ def test_the_first_call_fits(data):
     X, y, _, _ = data
     one, two = make(epochs=1).fit(X, y), make(epochs=1).partial_fit(X, y)
     np.testing.assert_array_equal(one.predict(X[:50]), two.predict(X[:50]))
+
+
+def test_draws_keep_to_their_memory(data, monkeypatch):
+    """However many rings there would be for so many observations.
+
+    Seen to fail: the number of rings counted anew from the new observations.
+    """
+    X, y, _, _ = data
+    monkeypatch.setattr(settings, "FEW", 1_000)
+    budget = 2**19
+    model = make(chains="auto", epochs=1, max_memory=budget).fit(X[:900], y[:900])
+    model.partial_fit(X[900:], y[900:])
+    kept = [draws.flat.nbytes for draws in model.posterior_.chains]
+    assert len(kept) == 8
+    assert 0.8 * budget < sum(kept) <= budget
 
 
 def test_accuracy_grows_with_the_parts(data, begun):
