@@ -1,7 +1,7 @@
 """Online EM: rings learned from mini-batches, with their own choice of rank and end.
 
 1. **Candidates.** A ring of every size in question learns until held-out predictions stop getting
-   better, its rate halved at every standstill. The smallest size after which they get worse stays.
+   better, its rate halved at every standstill. The largest before they get worse stays.
 2. **Members.** More rings of that size learn from other starts. They end in different places, and
    their predictions are averaged.
 3. **Settling.** Held-out observations join the rest, and every ring goes on a little while.
@@ -43,9 +43,10 @@ FINDING, PATIENCE, GAIN = 10, 3, 1e-3
 HALVINGS = 5
 LATE = 5
 """Looks whose rings are averaged at the end, and which settling takes."""
-BETTER, TRIES = 0.01, 3
-"""Share by which a larger ring must predict better, and larger rings that may fail in that before
-the search for a size ends."""
+WORSE, TRIES = 0.01, 3
+"""Share by which a larger ring may predict worse than the best so far and still be taken, since
+averages over rings gain more from larger ones; and larger rings that may fail in that before the
+search for a size ends."""
 JUDGED_DRAWS = 50
 """Draws per ring by which held-out observations are predicted."""
 WIDTHS = (1.0, 0.75, 0.5, 0.25)
@@ -307,7 +308,7 @@ def choose(
     pool: ThreadPoolExecutor,
     n_jobs: int,
 ) -> Student:
-    """Train a ring of every size, from small to large, until larger ones predict no better.
+    """Train a ring of every size, from small to large, until larger ones predict worse.
 
     Some are trained side by side; those beyond the end of the search are not looked at, so the
     choice does not depend on how many those are.
@@ -316,8 +317,8 @@ def choose(
     for begin in range(0, len(sizes), n_jobs):
         group = [student(size) for size in sizes[begin : begin + n_jobs]]
         for each, loss in zip(group, pool.map(Student.train, group), strict=True):
-            if best is None or loss < (1 - BETTER) * least:
-                best, least, failed = each, loss, 0
+            if best is None or loss < (1 + WORSE) * least:
+                best, least, failed = each, min(loss, least), 0
                 continue
             failed += 1
             if failed == TRIES:
