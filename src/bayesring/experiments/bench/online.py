@@ -77,7 +77,7 @@ def epochs() -> Iterator[Row]:
     """An epoch on data of the size of USHCN against the authors' code."""
     data = random_data(CLIMATE, CLIMATE_N, Gaussian())
     with one_blas_thread:
-        seconds = least(Pupil(data, 5), repeats=20)[0]
+        seconds = least(Pupil(data, 5), repeats=100)[0]
     yield Row(
         "epoch of online EM, USHCN, rank 5, against the authors' code",
         REFERENCE_EPOCH / seconds,
