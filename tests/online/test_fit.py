@@ -161,6 +161,25 @@ def test_adam_goes_back_with_the_ring(real, monkeypatch):
     assert halved >= 3
 
 
+def test_short_fits_forget_too(real, monkeypatch):
+    """The prior comes in without a standstill when passes run short.
+
+    Seen to fail: Adam with the moments of before.
+    """
+    X, y, _, _ = real
+    first, look = [], online_em.Student.look
+
+    def watched(student, rate, expects):
+        if expects and not first:
+            first.append(student.learner.moments.second.copy())
+            assert student.losses
+        return look(student, rate, expects)
+
+    monkeypatch.setattr(online_em.Student, "look", watched)
+    make(shape=SHAPE, chains=1, epochs=4).fit(X[:3_000], y[:3_000])
+    assert not first[0].any()
+
+
 def test_seeds_threads_and_order(real):
     """One seed, one result, on any number of threads and in any order of arrival.
 

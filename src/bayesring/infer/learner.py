@@ -30,6 +30,7 @@ from bayesring.types import FloatArray, IntArray, RingSize, SlicePrior
 E_STEP, FEWEST, ELEMENTS = 32, 16, 2**18
 """Batches between two E-steps, at least; slices per mode whose covariances each works out, at
 least; and more as long as their K^3 sum to less than that."""
+ALL = slice(None)
 NEWEST = 0.1
 """Weight of the latest such slices in the mean that stands for all."""
 START_SIZE, START_PRECISION = 0.7, 1.0
@@ -271,13 +272,14 @@ class Learner:
                 own = self._as_cores(self.weighted)[mode]
                 own[empty] = self.cores[mode][empty] * self.weights[mode][:, None]
 
-    def curvatures(self, mode: int) -> FloatArray:
-        """Data's share of the precision of each entry of a core, (I_d, K)."""
+    def curvatures(self, mode: int, slices: slice = ALL) -> FloatArray:
+        """Data's share of the precision of each entry of a core or some slices, (I_d, K)."""
         n, strands, rows, columns = self.cores[mode].shape
         start = self._starts[mode]
         turned = self.curvature[start : start + self.cores[mode].size]
-        squares = np.swapaxes(turned.reshape(n, strands, columns, rows), 2, 3)
-        return np.asarray((squares * self.weights[mode][:, None] ** 2).reshape(n, -1))
+        squares = np.swapaxes(turned.reshape(n, strands, columns, rows)[slices], 2, 3)
+        weighted = squares * self.weights[mode][:, None] ** 2
+        return np.asarray(weighted.reshape(len(weighted), -1))
 
     def spread(self, mode: int) -> FloatArray:
         """How uncertain a core is, as `CorePrior.conditional` wants it: equation (20).
@@ -285,13 +287,12 @@ class Learner:
         Of many slices whose entries depend on each other some stand for all, others each time, in
         a mean that forgets.
         """
-        prior, entries = self.slice_priors[mode], self.curvatures(mode)
-        entries += prior.diagonal
+        prior = self.slice_priors[mode]
         if self.prior.cores.diagonal:
-            return 1.0 / entries
-        n, size = entries.shape
+            return 1.0 / (self.curvatures(mode) + prior.diagonal)
+        n, size = len(self.cores[mode]), self.cores[mode][0].size
         apart = max(1, n // max(FEWEST, ELEMENTS // size**3))
-        some = entries[self._e_steps % apart :: apart]
+        some = self.curvatures(mode, slice(self._e_steps % apart, None, apart)) + prior.diagonal
         new = np.linalg.inv(slice_precisions(prior, some)).sum(axis=0) * (n / len(some))
         if apart > 1:
             old = self._spreads.get(mode, new)
