@@ -11,7 +11,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo examples test test-slow lint types format bench bench-check accuracy reproduce reliability clean
+.PHONY: help setup demo examples test test-slow same-bits lint types format bench bench-check accuracy reproduce reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ test: lint types  ## lint, types and tests, under 10 minutes
 
 test-slow: setup  ## the statistical tests at full length
 	$(BIN)/python -m pytest -n 2 -m slow -v
+
+same-bits: setup  ## compare the bits of every kind of fit with those of the recorded commit
+	$(BIN)/python tests/same_bits/compare.py
 
 format: setup  ## put the code into shape
 	$(BIN)/ruff check --fix src tests benchmarks examples
