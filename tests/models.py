@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bayesring import likelihoods, priors
-from bayesring.infer.joint import draw_prior, simulate
-from bayesring.infer.updates import UPDATES
+from bayesring.model.joint import draw_prior, simulate
+from bayesring.engine.operations import UPDATES
 from bayesring.priors import GammaProcess, RingPrior
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 
 # Settings with light tails, so that moments exist and chains mix; a class that is not named here
 # is tested with its defaults.

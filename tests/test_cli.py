@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bayesring import cli, load
+from bayesring import load
+from bayesring.command import cli
 from bayesring.experiments import demo
 from bayesring.experiments.bench import run as bench_run
 from bayesring.experiments.bench.timing import Row
@@ -281,7 +282,7 @@ def test_tracebacks_are_for_debugging(monkeypatch, capsys):
 
 
 def test_a_real_process_with_pipes(text):
-    code = "from bayesring.cli import main; main()"
+    code = "from bayesring.command.cli import main; main()"
     command = [sys.executable, "-c", code, "complete", "-", *KEYS, "-o", "-", *QUICK]
     done = subprocess.run(
         command, input=text.encode(), capture_output=True, env=os.environ, check=False
@@ -303,7 +304,7 @@ def test_shells_can_complete_the_commands():
         "COMP_WORDS": "bayesring pre",
         "COMP_CWORD": "1",
     }
-    code = "from bayesring.cli import app; app(prog_name='bayesring')"
+    code = "from bayesring.command.cli import app; app(prog_name='bayesring')"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, check=False
     )

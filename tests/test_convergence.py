@@ -13,8 +13,8 @@ import pytest
 from matplotlib import pyplot
 
 from bayesring import TensorRing, load
-from bayesring.convergence import DiagnosticWarning, entry_draws
-from bayesring.infer.rank import Adaption
+from bayesring.posterior.convergence import DiagnosticWarning, entry_draws
+from bayesring.model.rank import Adaption
 from bayesring.likelihoods import Gaussian
 from tests.test_estimator import SHAPE, planted
 

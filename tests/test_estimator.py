@@ -8,9 +8,10 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from bayesring import TensorRing, metrics, progress, ring
+from bayesring import TensorRing, metrics, progress
+from bayesring.model import ring
 from bayesring.datasets import load_ushcn, random_split
-from bayesring.infer.rank import Adaption, Truncation
+from bayesring.model.rank import Adaption, Truncation
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import Fixed, GammaProcess, NormalGamma, RingPrior
 from tests.models import random_coords

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesring import complete
-from bayesring.csvfiles import read_csv, write_csv
-from bayesring.files import read_data, write_completion, write_table
-from bayesring.storage import replacing
+from bayesring.data.csvfiles import read_csv, write_csv
+from bayesring.data.files import read_data, write_completion, write_table
+from bayesring.posterior.store import replacing
 
 QUICK = {"rank": 1, "warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False}
 TABLE = pa.table(

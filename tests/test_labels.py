@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesring import TensorRing, load
-from bayesring.labels import as_keys, encode, learn_levels, numbers_of
+from bayesring.data.labels import as_keys, encode, learn_levels, numbers_of
 
 QUICK = {"rank": 1, "warmup": 3, "draws": 6, "chains": 2, "random_state": 0, "progress": False}
 DATES = [datetime.date(2021, 3, 1), datetime.date(2020, 12, 24), datetime.date(2021, 1, 1)]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesring import observations as module
-from bayesring.observations import BLOCK_SIZE, MAX_BLOCKS, Observations, in_order, mode_views
-from bayesring.ring import ring_order
+from bayesring.data import observations as module
+from bayesring.data.observations import BLOCK_SIZE, MAX_BLOCKS, Observations, in_order, mode_views
+from bayesring.model.ring import ring_order
 
 
 @st.composite

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bayesring.parquet import Coding, ParquetRows, shuffling
-from bayesring.tables import code_table, find_columns, open_table
+from bayesring.data.parquet import Coding, ParquetRows, shuffling
+from bayesring.data.tables import code_table, find_columns, open_table
 
 EPOCH = datetime.datetime(2020, 1, 1)
 N = 5000
@@ -142,7 +142,7 @@ def test_labels_without_an_observation_are_labels(tmp_path):
 
 
 def test_many_distinct_keys_merge(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr("bayesring.parquet.files.BATCH", 250)
+    monkeypatch.setattr("bayesring.data.parquet.reading.BATCH", 250)
     numbers = rng.integers(0, 2**40, 3000)[rng.integers(0, 3000, N)]
     table = pa.table(
         {
@@ -155,11 +155,11 @@ def test_many_distinct_keys_merge(tmp_path, rng, monkeypatch):
 
 
 def test_ranges_that_grow_are_counted(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr("bayesring.parquet.files.BATCH", 100)
+    monkeypatch.setattr("bayesring.data.parquet.reading.BATCH", 100)
     steps = np.arange(N)
     table = pa.table({"i": steps // 2, "j": -3 * steps, "value": rng.normal(size=N)})
     check_same_as_in_memory(opened(tmp_path / "x.parquet", table), table, ("i", "j"))
-    monkeypatch.setattr("bayesring.parquet.keycoding.DENSE", 5000)  # the table is given up half-way
+    monkeypatch.setattr("bayesring.data.parquet.keycoding.DENSE", 5000)  # the table is given up half-way
     check_same_as_in_memory(opened(tmp_path / "x.parquet", table), table, ("i", "j"))
 
 
@@ -210,7 +210,7 @@ def small_pools(monkeypatch, pool=1600, batch=50, lanes=8):
     monkeypatch.setattr(shuffling, "POOL", pool)
     monkeypatch.setattr(shuffling, "LANES", lanes)
     for module in ("shuffling", "files"):
-        monkeypatch.setattr(f"bayesring.parquet.{module}.BATCH", batch)
+        monkeypatch.setattr(f"bayesring.data.parquet.{module}.BATCH", batch)
 
 
 def test_many_pools_hold_every_row_once(tmp_path, monkeypatch):
@@ -295,7 +295,7 @@ def test_units_are_taken_out_before_rounding(tmp_path):
 
 
 def test_survey_reports_progress(tmp_path, monkeypatch):
-    monkeypatch.setattr("bayesring.parquet.files.BATCH", 100)
+    monkeypatch.setattr("bayesring.data.parquet.reading.BATCH", 100)
     told = []
     opened(tmp_path / "x.parquet", planted()).survey(lambda *args: told.append(args))
     assert told[0] == (100, N)
@@ -496,7 +496,7 @@ def test_damaged_files_are_named(tmp_path):
 MEASURE = """
 import resource, sys
 import numpy as np
-from bayesring.parquet import Coding, ParquetRows
+from bayesring.data.parquet import Coding, ParquetRows
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -7,12 +7,12 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from bayesring import posterior as posterior_module
-from bayesring import ring
-from bayesring.infer.run import Draws
+from bayesring.posterior import posterior as posterior_module
+from bayesring.model import ring
+from bayesring.infer.chains import Draws
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.posterior import Posterior
-from bayesring.types import RingSize
+from bayesring.posterior.posterior import Posterior
+from bayesring.model.types import RingSize
 from tests.models import random_coords
 
 SHAPE = (4, 3, 5)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring import ring
+from bayesring.model import ring
 from bayesring.datasets import make_ring
 from bayesring.experiments.rank_study import find_rank
 from bayesring.infer import gibbs
-from bayesring.infer import rank as rank_module
-from bayesring.infer.base import StepInfo, make_problem
-from bayesring.infer.bonds import (
+from bayesring.model import rank as rank_module
+from bayesring.infer.problem import StepInfo, make_problem
+from bayesring.model.bonds import (
     bond_basis,
     opened_moments,
     parameters_of_factor,
     slice_counts,
     turn_bond,
 )
-from bayesring.infer.rank import (
+from bayesring.model.rank import (
     NEEDED,
     Adaption,
     Look,
@@ -28,11 +28,11 @@ from bayesring.infer.rank import (
     add_strands,
     keep_strands,
 )
-from bayesring.infer.run import Schedule, run_chains
+from bayesring.infer.chains import Schedule, run_chains
 from bayesring.infer.streams import Streams
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import Fixed, NormalWishart
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 from tests.models import CORE_PRIORS, draw_model, name_of
 from tests.sampling import bugs
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
-from bayesring import TensorRing, cli
+from bayesring import TensorRing
+from bayesring.command import cli
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text()
 COMPLETE, COORDINATES, STREAM = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)

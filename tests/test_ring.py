@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesring import ring
+from bayesring.model import ring
 from bayesring.kernels.entries import entries as entries_kernel
 
 

@@ -8,8 +8,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from bayesring import TensorRing, load, storage
-from bayesring.observations import HeldOut
+from bayesring import TensorRing, load
+from bayesring.posterior import store as storage
+from bayesring.data.observations import HeldOut
 
 X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
 

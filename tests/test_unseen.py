@@ -9,20 +9,21 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare
 
-from bayesring import TensorRing, load, unseen
-from bayesring.infer.base import make_problem
-from bayesring.infer.joint import draw_prior, simulate
-from bayesring.infer.rank import FixedRank
-from bayesring.infer.run import Chain, Draws, Schedule, collect, run_chains
+from bayesring import TensorRing, load
+from bayesring.posterior import unseen
+from bayesring.infer.problem import make_problem
+from bayesring.model.joint import draw_prior, simulate
+from bayesring.model.rank import FixedRank
+from bayesring.infer.chains import Chain, Draws, Schedule, collect, run_chains
 from bayesring.infer.streams import Streams
-from bayesring.infer.threads import one_blas_thread
+from bayesring.engine.threads import one_blas_thread
 from bayesring.likelihoods import Gaussian
-from bayesring.observations import Observations
-from bayesring.posterior import Posterior
+from bayesring.data.observations import Observations
+from bayesring.posterior.posterior import Posterior
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
-from bayesring.ring import flatten, unweighted, weighted
-from bayesring.types import RingSize
-from bayesring.unseen import widen
+from bayesring.model.ring import flatten, unweighted, weighted
+from bayesring.model.types import RingSize
+from bayesring.posterior.unseen import widen
 from tests.models import CORE_PRIORS, draw_model, name_of
 from tests.sampling.ladder import batch_error
 

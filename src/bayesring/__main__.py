@@ -1,6 +1,6 @@
 """`python -m bayesring`, the same as the command `bayesring`."""
 
-from bayesring.cli import main
+from bayesring.command.cli import main
 
 if __name__ == "__main__":
     main()

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesring.observations import Observations
-from bayesring.types import FloatArray, IntArray
+from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray, IntArray
 
 
 def check_coordinates(X: Any, name: str = "X") -> IntArray:

@@ -17,21 +17,22 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags, estimator_html_re
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesring import inputs, storage
+from bayesring.data import inputs
+from bayesring.posterior import store as storage
 from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
-from bayesring.convergence import (
+from bayesring.posterior.convergence import (
     Diagnostics,
     DiagnosticWarning,
     diagnose,
     random_cells,
     to_datatree,
 )
-from bayesring.infer.rank import RankPolicy
-from bayesring.infer.run import Outcome, Schedule, run_chains
-from bayesring.infer.threads import count_threads
-from bayesring.infer.updates import UPDATES
-from bayesring.interchange import to_tensorly
-from bayesring.labels import Labels, NewLabels
+from bayesring.model.rank import RankPolicy
+from bayesring.infer.chains import Outcome, Schedule, run_chains
+from bayesring.engine.threads import count_threads
+from bayesring.engine.operations import UPDATES
+from bayesring.posterior.interchange import to_tensorly
+from bayesring.data.labels import Labels, NewLabels
 from bayesring.learning import (
     coding_of,
     learn,
@@ -42,10 +43,10 @@ from bayesring.learning import (
     survey_files,
 )
 from bayesring.likelihoods import Likelihood
-from bayesring.modelfiles import describe, read_model, write_model
-from bayesring.observations import Observations
-from bayesring.parquet import ParquetRows, Survey
-from bayesring.posterior import Posterior, Prediction
+from bayesring.posterior.modelfiles import describe, read_model, write_model
+from bayesring.data.observations import Observations
+from bayesring.data.parquet import ParquetRows, Survey
+from bayesring.posterior.posterior import Posterior, Prediction
 from bayesring.priors import CorePrior, RingPrior
 from bayesring.progress import chain_progress
 from bayesring.report.brief import brief
@@ -59,10 +60,10 @@ from bayesring.settings import (
     resolve,
     seed_of,
 )
-from bayesring.suggestion import candidate_cells, is_observed, most_uncertain
-from bayesring.tables import describe_new, open_table, values_of
-from bayesring.types import FloatArray, IntArray
-from bayesring.unseen import widen
+from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
+from bayesring.data.tables import describe_new, open_table, values_of
+from bayesring.model.types import FloatArray, IntArray
+from bayesring.posterior.unseen import widen
 
 SAMPLE_STREAM = 1
 """Sets the stream of `sample` apart from a user's own stream of the same seed."""
@@ -74,7 +75,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     rank : "auto" (grows in warm-up, by thin strands, until held-out predictions get worse), a
-        number or one number per bond for a single ring, or a policy of `bayesring.infer.rank`
+        number or one number per bond for a single ring, or a policy of `bayesring.model.rank`
         (`StrandGrowth`, `Adaption`, `Truncation`, `FixedRank`) with settings of your own
     likelihood : "gaussian", "bernoulli", or an object of `bayesring.likelihoods`
     inference : "gibbs", which samples, or "online-em", which learns from mini-batches: quicker on
@@ -106,13 +107,13 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     trace_ : one `Trace` per chain, with rank, noise, errors of every scan
     seed_ : the seed that gives this result again
     n_observations_ : number of training observations
-    labels_ : what modes and slices are called, a `bayesring.labels.Labels`
+    labels_ : what modes and slices are called, a `bayesring.data.labels.Labels`
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
     observed_ : the training `Observations`, sorted by coordinates; None if there are more than
         500,000 of them
     learners_ : the rings of online EM, which `partial_fit` goes on with; empty otherwise
     held_out_ : what was predicted for training values before the chains saw them, a
-        `bayesring.observations.HeldOut`, or None if none were held out
+        `bayesring.data.observations.HeldOut`, or None if none were held out
     """
 
     def __init__(
@@ -314,7 +315,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         If `X` is a table with the key columns of the fit, so is the result: keys, mean, std, and
         lower and upper end of the interval of `level`, for a new observation or, if the values
         are binary, for the probability, unless `noise` says otherwise. Labels that the fit did
-        not know are answered as `bayesring.unseen` says, with a warning.
+        not know are answered as `bayesring.posterior.unseen` says, with a warning.
         """
         posterior, coords = self._locate(X)
         if self._is_labelled(X):
@@ -408,7 +409,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         """One of the draws as a `TRTensor` of TensorLy, in the units of the data.
 
         Ranks are one higher than those of the ring if the values have a mean to carry, see
-        `bayesring.interchange`. Do not average the cores of several draws: they are defined only
+        `bayesring.posterior.interchange`. Do not average the cores of several draws: they are defined only
         up to an invertible matrix on each bond.
         """
         return to_tensorly(self._posterior(), draw)

@@ -11,13 +11,13 @@ from bayesring.checks import check_count
 from bayesring.infer import online_em
 from bayesring.infer.learner import Learner
 from bayesring.infer.online_em import FEWEST_BATCHES, Settings, Sources
-from bayesring.infer.rows import ArrayRows
-from bayesring.infer.run import Draws, Outcome
+from bayesring.data.batches import ArrayRows
+from bayesring.infer.chains import Draws, Outcome
 from bayesring.infer.streams import Streams
-from bayesring.infer.threads import count_threads, one_blas_thread
+from bayesring.engine.threads import count_threads, one_blas_thread
 from bayesring.likelihoods import Likelihood
-from bayesring.observations import Observations
-from bayesring.parquet import Coding, ParquetRows, Survey, sources_of
+from bayesring.data.observations import Observations
+from bayesring.data.parquet import Coding, ParquetRows, Survey, sources_of
 from bayesring.progress import learning_progress, survey_progress
 from bayesring.settings import Model, count_chains, resolve
 

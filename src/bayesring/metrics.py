@@ -9,7 +9,7 @@ from scipy.ndimage import uniform_filter
 from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
-from bayesring.types import FloatArray
+from bayesring.model.types import FloatArray
 
 SSIM_WINDOW = 7
 

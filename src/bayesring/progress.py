@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 
 from bayesring.infer.online_em import Progress
-from bayesring.infer.run import Report
+from bayesring.infer.chains import Report
 from bayesring.kernels import slices
 
 PATIENCE = 1.0

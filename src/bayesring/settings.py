@@ -9,11 +9,11 @@ import numpy as np
 from numpy.random import Generator, RandomState, SeedSequence
 
 from bayesring.checks import check_count, unknown_name
-from bayesring.infer.rank import FixedRank, RankPolicy, StrandGrowth
-from bayesring.infer.updates import UPDATES
+from bayesring.model.rank import FixedRank, RankPolicy, StrandGrowth
+from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
 from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "gaussian": Gaussian,

@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayesring import likelihoods, priors, storage
+from bayesring import likelihoods, priors
+from bayesring.posterior import store as storage
 from bayesring.infer import gibbs
-from bayesring.infer.base import make_problem
+from bayesring.infer.problem import make_problem
 from bayesring.infer.streams import Streams
-from bayesring.infer.updates import UPDATES
+from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Likelihood
 from bayesring.priors import CorePrior
-from bayesring.types import Moments
+from bayesring.model.types import Moments
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, draw_model, name_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring import ring
+from bayesring.model import ring
 from bayesring.kernels import entrywise as kernel
 from tests.kernels.test_slices import CASES, problem
 

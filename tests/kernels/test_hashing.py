@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesring.parquet.keycoding import NumberCoder, TextCoder
+from bayesring.data.parquet.keycoding import NumberCoder, TextCoder
 
 SHIFTED = st.integers(0, 9).map(lambda number: number << 32)
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3) | SHIFTED

@@ -8,7 +8,7 @@ import pytest
 from bayesring.baselines.views import lay_out, sorted_view
 from bayesring.kernels.nested import count_products, nested_hadamard, nested_matrices
 from bayesring.kernels.polyadic import polyadic_entries
-from bayesring.observations import Observations
+from bayesring.data.observations import Observations
 from tests.models import random_coords
 
 SHAPES = [(5, 4), (5, 3, 4), (4, 3, 2, 3), (2, 2, 2, 2, 2)]

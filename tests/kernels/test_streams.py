@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring.kernels import streams
+from bayesring.kernels import pools as streams
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring import ring
+from bayesring.model import ring
 from bayesring.kernels import tiles
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 from tests.models import random_coords
 
 

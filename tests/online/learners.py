@@ -9,7 +9,7 @@ from bayesring.infer.streams import Streams
 from bayesring.kernels.adam import FIRST
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 from tests.models import random_coords
 
 LIKELIHOODS = [Gaussian(2.0, 2.0, 3.0), Bernoulli()]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from bayesring import TensorRing, ring
+from bayesring import TensorRing
+from bayesring.model import ring
 from tests.models import random_coords
 
 SETTINGS = {

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import gamma
 
-from bayesring.infer.threads import one_blas_thread
+from bayesring.engine.threads import one_blas_thread
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import (
     EntryGamma,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bayesring import TensorRing, load
-from bayesring.parquet import FileRows
+from bayesring.data.parquet import FileRows
 from tests.online.planted import SHAPE, make, planted, rms
 
 MODES = ["who", "when", "what"]

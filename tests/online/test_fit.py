@@ -10,7 +10,7 @@ import pytest
 
 from bayesring import settings
 from bayesring.infer import online_em
-from bayesring.infer.rank import StrandGrowth
+from bayesring.model.rank import StrandGrowth
 from bayesring.learning import batch_size_of
 from bayesring.likelihoods import Bernoulli
 from tests.online.planted import SHAPE, make, planted, rms

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bayesring import TensorRing
-from bayesring.labels import Labels
-from bayesring.observations import HeldOut, Observations
+from bayesring.data.labels import Labels
+from bayesring.data.observations import HeldOut, Observations
 
 SHAPE = (5, 12, 9)
 LABELS = Labels(

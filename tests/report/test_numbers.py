@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t
 
 from bayesring.likelihoods import Gaussian
-from bayesring.observations import HeldOut, Observations
+from bayesring.data.observations import HeldOut, Observations
 from bayesring.report import cells, summary
 from bayesring.report.svg import number, percent, ticks
 from tests.report.conftest import SHAPE

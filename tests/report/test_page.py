@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bayesring import TensorRing, cli, load
+from bayesring import TensorRing, load
+from bayesring.command import cli
 from bayesring.report import again, contents, explorer, sections
 from bayesring.report.page import render
 from bayesring.report.summary import Score

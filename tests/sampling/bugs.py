@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesring.infer import gibbs, rank, updates
+from bayesring.infer import gibbs
+from bayesring.model import rank
+from bayesring.engine import operations as updates
 from bayesring.likelihoods import Gaussian
 from bayesring.priors import GammaProcess
 

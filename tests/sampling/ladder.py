@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chisquare
 
-from bayesring import ring
+from bayesring.model import ring
 from bayesring.infer import gibbs
-from bayesring.infer.base import make_problem
-from bayesring.infer.joint import draw_prior, simulate
+from bayesring.infer.problem import make_problem
+from bayesring.model.joint import draw_prior, simulate
 from bayesring.infer.streams import Streams
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 
 COORDS = np.array(
     [[0, 0, 0], [1, 1, 0], [0, 2, 1], [1, 0, 1], [1, 2, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from threadpoolctl import threadpool_limits
 
-from bayesring.infer.updates import UPDATES
+from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import (
     Fixed,
@@ -15,7 +15,7 @@ from bayesring.priors import (
     RingPrior,
     UnitWeights,
 )
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 from tests.models import SAMPLERS, name_of
 from tests.sampling import bugs
 from tests.sampling.ladder import SIZE, calibration

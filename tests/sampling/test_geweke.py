@@ -11,10 +11,10 @@ from __future__ import annotations
 import pytest
 from threadpoolctl import threadpool_limits
 
-from bayesring.infer.updates import UPDATES
+from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import GammaProcess, NormalGamma, NormalWishart, RingPrior, UnitWeights
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 from tests.models import LIKELIHOODS, SAMPLERS, name_of
 from tests.sampling import bugs
 from tests.sampling.ladder import SIZE, geweke

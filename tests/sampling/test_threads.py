@@ -12,15 +12,15 @@ from threadpoolctl import threadpool_info
 
 from bayesring import TensorRing
 from bayesring.infer import gibbs
-from bayesring.infer.base import make_problem
-from bayesring.infer.rank import Adaption, FixedRank, StrandGrowth
-from bayesring.infer.run import Schedule, run_chains
-from bayesring.infer.threads import ChainThreads
-from bayesring.infer.updates import UPDATES
+from bayesring.infer.problem import make_problem
+from bayesring.model.rank import Adaption, FixedRank, StrandGrowth
+from bayesring.infer.chains import Schedule, run_chains
+from bayesring.engine.threads import ChainThreads
+from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Gaussian
-from bayesring.observations import Block, Observations, mode_views
+from bayesring.data.observations import Block, Observations, mode_views
 from bayesring.priors import RingPrior
-from bayesring.types import RingSize
+from bayesring.model.types import RingSize
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coords
 
 SHAPE = (3, 40, 30)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.datasets.splits import Fold
-from bayesring.observations import Observations
-from bayesring.types import FloatArray
+from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray
 
 N_FOLDS = 5
 

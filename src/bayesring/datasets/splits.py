@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesring.observations import Observations
-from bayesring.types import FloatArray, IntArray
+from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray, IntArray
 
 
 class Split(NamedTuple):

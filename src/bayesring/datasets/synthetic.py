@@ -12,10 +12,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from bayesring import ring
+from bayesring.model import ring
 from bayesring.datasets.splits import draw_cells
-from bayesring.observations import Observations
-from bayesring.types import FloatArray, IntArray
+from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray, IntArray
 
 Entries = Callable[[IntArray], FloatArray]
 LISTED = 10**7

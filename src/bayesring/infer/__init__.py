@@ -1,1 +1,1 @@
-"""Inference: the Gibbs sampler, rank adaption, random streams, and the driver of chains."""
+"""Inference: the Gibbs sampler and its chains, online EM and its schedule, random streams."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bayesring.infer.learner import Learner
-from bayesring.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, IntArray
 
 
 def free_energy(

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesring import ring
-from bayesring.infer.base import BlockMap, BrokenChain, Problem, StepInfo
+from bayesring.model import ring
+from bayesring.infer.problem import BlockMap, BrokenChain, Problem, StepInfo
 from bayesring.infer.streams import Purpose, Streams
-from bayesring.infer.updates import CoreTask, Update
+from bayesring.engine.operations import CoreTask, Update
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import slices as slices_kernel
-from bayesring.likelihoods.base import Likelihood
-from bayesring.observations import Block
-from bayesring.ring import FlatRing
-from bayesring.types import FloatArray, RingSize, RingState
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.data.observations import Block
+from bayesring.model.ring import FlatRing
+from bayesring.model.types import FloatArray, RingSize, RingState
 
 
 class WeightStatistics(NamedTuple):

@@ -14,10 +14,10 @@ from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
 from bayesring.kernels import entries as entries_kernel
-from bayesring.likelihoods.base import Likelihood
-from bayesring.observations import HeldOut, Observations, in_order
-from bayesring.ring import FlatRing
-from bayesring.types import FloatArray
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.data.observations import HeldOut, Observations, in_order
+from bayesring.model.ring import FlatRing
+from bayesring.model.types import FloatArray
 
 SHARE = 0.1
 FEWEST, MOST = 50, 1_000

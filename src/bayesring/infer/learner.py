@@ -17,15 +17,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bayesring import ring
-from bayesring.infer.rows import Rows, one_pass
+from bayesring.model import ring
+from bayesring.data.batches import Rows, one_pass
 from bayesring.infer.streams import Purpose, Streams
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import gradient as kernel
 from bayesring.kernels.adam import FIRST, SECOND, TINY
-from bayesring.likelihoods.base import Likelihood
-from bayesring.priors.base import RingPrior
-from bayesring.types import FloatArray, IntArray, RingSize, SlicePrior
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.priors.protocol import RingPrior
+from bayesring.model.types import FloatArray, IntArray, RingSize, SlicePrior
 
 E_STEP, FEWEST, ELEMENTS = 32, 16, 2**18
 """Batches between two E-steps, at least; slices per mode whose covariances each works out, at

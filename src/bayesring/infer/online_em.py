@@ -20,18 +20,18 @@ from numpy.random import Generator
 from scipy.special import logsumexp
 
 from bayesring.infer import holdout
-from bayesring.infer.base import BrokenChain
+from bayesring.infer.problem import BrokenChain
 from bayesring.infer.holdout import Predicted
 from bayesring.infer.learner import Learner
-from bayesring.infer.rows import ArrayRows, Rows, batches
-from bayesring.infer.run import Draws, Outcome, Trace
+from bayesring.data.batches import ArrayRows, Rows, batches
+from bayesring.infer.chains import Draws, Outcome, Trace
 from bayesring.infer.streams import Purpose, Streams
-from bayesring.infer.threads import one_blas_thread
+from bayesring.engine.threads import one_blas_thread
 from bayesring.kernels import entries as entries_kernel
-from bayesring.likelihoods.base import Likelihood
-from bayesring.observations import Observations, in_order
-from bayesring.priors.base import RingPrior
-from bayesring.types import FloatArray, IntArray, RingSize
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.data.observations import Observations, in_order
+from bayesring.priors.protocol import RingPrior
+from bayesring.model.types import FloatArray, IntArray, RingSize
 
 RATE = 0.1
 """Adam's first rate. The paper's, 0.01, comes after some halvings; as the first it ends in worse

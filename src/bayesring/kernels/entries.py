@@ -12,7 +12,7 @@ def entries(flat, starts, bonds, strands, mode, own, others, begin):
 
     `own` (n,) are the indices of mode d; those of the modes after it in ring order are the columns
     ``begin`` to ``begin + n`` of `others` (D - 1, M). Quickest where equal indices of mode d follow
-    each other. Twin: `bayesring.ring.entries`.
+    each other. Twin: `bayesring.model.ring.entries`.
     """
     rows, columns = bonds[mode - 1], bonds[mode]
     size = strands * rows * columns

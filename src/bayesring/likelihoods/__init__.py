@@ -1,6 +1,6 @@
 """Likelihoods: one file each. `base.py` says what a likelihood must provide."""
 
-from bayesring.likelihoods.base import Likelihood
+from bayesring.likelihoods.likelihood import Likelihood
 from bayesring.likelihoods.bernoulli import Bernoulli
 from bayesring.likelihoods.gaussian import Gaussian
 

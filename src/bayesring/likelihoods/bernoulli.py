@@ -9,7 +9,7 @@ from numpy.random import Generator
 from scipy.special import expit
 
 from bayesring.kernels import polyagamma
-from bayesring.types import FloatArray, Moments, WorkingResponse
+from bayesring.model.types import FloatArray, Moments, WorkingResponse
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from scipy.special import gammainc, gammaincinv, gammaln, ndtr, ndtri
 
 from bayesring.kernels.mixtures import normal_mixture_quantiles
-from bayesring.types import FloatArray, Moments, WorkingResponse
+from bayesring.model.types import FloatArray, Moments, WorkingResponse
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)

@@ -1,6 +1,6 @@
 """Priors: one file each. `base.py` says what a prior of the cores must provide."""
 
-from bayesring.priors.base import BondPrior, CorePrior, RingPrior
+from bayesring.priors.protocol import BondPrior, CorePrior, RingPrior
 from bayesring.priors.entry_gamma import EntryGamma
 from bayesring.priors.fixed import Fixed
 from bayesring.priors.gamma_process import GammaProcess

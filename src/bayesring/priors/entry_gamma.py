@@ -10,8 +10,8 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import digamma, gammaln, ndtr, stdtrit
 
-from bayesring.priors.base import CoreShape
-from bayesring.types import FloatArray, SlicePrior
+from bayesring.priors.protocol import CoreShape
+from bayesring.model.types import FloatArray, SlicePrior
 
 
 class EntryPrecisions(NamedTuple):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from bayesring.priors.base import CoreShape
-from bayesring.types import FloatArray, SlicePrior
+from bayesring.priors.protocol import CoreShape
+from bayesring.model.types import FloatArray, SlicePrior
 
 
 class FixedHyper(NamedTuple):

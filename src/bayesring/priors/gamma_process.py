@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import digamma, gammaln
 
-from bayesring.types import FloatArray
+from bayesring.model.types import FloatArray
 
 
 @dataclass(frozen=True)

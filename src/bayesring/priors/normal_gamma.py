@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import digamma, gammaln
 
-from bayesring.priors.base import CoreShape
+from bayesring.priors.protocol import CoreShape
 from bayesring.priors.entry_gamma import gamma_divergence
-from bayesring.types import FloatArray, SlicePrior
+from bayesring.model.types import FloatArray, SlicePrior
 
 
 class MeanAndPrecisions(NamedTuple):

@@ -11,8 +11,8 @@ from numpy.random import Generator
 from scipy.linalg import solve_triangular
 from scipy.special import multigammaln
 
-from bayesring.priors.base import CoreShape
-from bayesring.types import FloatArray, SlicePrior
+from bayesring.priors.protocol import CoreShape
+from bayesring.model.types import FloatArray, SlicePrior
 
 
 class MeanAndPrecision(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from bayesring.types import FloatArray
+from bayesring.model.types import FloatArray
 
 
 @dataclass(frozen=True)

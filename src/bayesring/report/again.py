@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from bayesring import likelihoods, priors
-from bayesring.infer import rank
+from bayesring.model import rank
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import facts, paragraph, section
 

@@ -15,10 +15,10 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from bayesring.observations import Observations
-from bayesring.posterior import Posterior
-from bayesring.suggestion import candidate_cells, most_uncertain
-from bayesring.types import FloatArray, IntArray
+from bayesring.data.observations import Observations
+from bayesring.posterior.posterior import Posterior
+from bayesring.posterior.suggest import candidate_cells, most_uncertain
+from bayesring.model.types import FloatArray, IntArray
 
 N_CANDIDATES = 20_000
 """Observations, or cells, among which surprises and doubts are looked for."""

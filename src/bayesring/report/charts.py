@@ -21,7 +21,7 @@ from bayesring.report.svg import (
     number,
     percent,
 )
-from bayesring.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, IntArray
 
 N_MAP_LABELS = 12
 UNIT = (0.0, 1.0)

@@ -11,7 +11,7 @@ import numpy as np
 from bayesring.report.cells import Part, default_axes
 from bayesring.report.colours import ERRORS, VALUES, anchors
 from bayesring.report.fitted import Fitted
-from bayesring.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, IntArray
 
 MOST = 2**16 - 1
 """Numbers are sent as whole numbers from 1 to this; 0 is a missing one."""

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring.convergence import Diagnostics, diagnose
-from bayesring.infer.run import Trace
-from bayesring.labels import Labels
-from bayesring.observations import HeldOut, Observations
-from bayesring.posterior import Posterior
-from bayesring.types import IntArray
+from bayesring.posterior.convergence import Diagnostics, diagnose
+from bayesring.infer.chains import Trace
+from bayesring.data.labels import Labels
+from bayesring.data.observations import HeldOut, Observations
+from bayesring.posterior.posterior import Posterior
+from bayesring.model.types import IntArray
 
 
 class Fitted(NamedTuple):

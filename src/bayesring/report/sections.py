@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from bayesring.convergence import ESS_PER_CHAIN, RHAT_LIMIT
+from bayesring.posterior.convergence import ESS_PER_CHAIN, RHAT_LIMIT
 from bayesring.report import charts, explorer, summary
 from bayesring.report.contents import Contents
 from bayesring.report.fitted import Fitted
@@ -24,7 +24,7 @@ from bayesring.report.markup import (
     times,
 )
 from bayesring.report.svg import number, percent
-from bayesring.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, IntArray
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 TOLERANCE = 0.04

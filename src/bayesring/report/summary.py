@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from bayesring import metrics
-from bayesring.infer.run import Trace
-from bayesring.likelihoods.base import Likelihood
-from bayesring.observations import HeldOut, Observations
-from bayesring.types import FloatArray, IntArray
+from bayesring.infer.chains import Trace
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.data.observations import HeldOut, Observations
+from bayesring.model.types import FloatArray, IntArray
 
 LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
 """Nominal levels at which coverage is measured."""

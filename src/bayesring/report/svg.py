@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.report.colours import anchors, paint
-from bayesring.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, IntArray
 
 WIDTH, HEIGHT = 400, 240
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42

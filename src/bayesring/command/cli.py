@@ -1,0 +1,322 @@
+"""The command line: parses, calls, exits."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bayesring.cli_reproduce import reproduce
+
+app = typer.Typer(
+    help="Bayesian completion of multiway data.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+show_tracebacks = False
+
+
+def _debug(wanted: bool) -> None:
+    global show_tracebacks
+    show_tracebacks = show_tracebacks or wanted
+
+
+def _list(text: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _rank(text: str) -> str | int | tuple[int, ...]:
+    """Return "auto", a number, or one number per bond."""
+    numbers = text.split(",")
+    if not all(number.strip().isdigit() for number in numbers):
+        return text
+    return int(text) if len(numbers) == 1 else tuple(map(int, numbers))
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="IN", help="CSV, Parquet, Arrow, NPY, NPZ, NetCDF or Zarr; - for CSV on stdin."
+    ),
+]
+ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="File that fit wrote.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", help="File to write; - for stdout.")]
+Modes = Annotated[str | None, typer.Option(help="Key columns of a table, between commas.")]
+Value = Annotated[str | None, typer.Option(help="Column of values, or name of the array.")]
+Likelihood = Annotated[str, typer.Option(help="auto, gaussian or bernoulli; auto sees 0/1 values.")]
+Level = Annotated[float, typer.Option(help="Share of hidden values that intervals should cover.")]
+Rank = Annotated[str, typer.Option(help="auto, one number, or one per bond between commas.")]
+Chains = Annotated[
+    int | None, typer.Option(help="Independent chains, or rings of online EM; chosen if left out.")
+]
+Draws = Annotated[int, typer.Option(help="Scans kept per chain.")]
+Warmup = Annotated[int, typer.Option(help="Scans thrown away per chain.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same file, byte for byte.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads; all cores if left out.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
+Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show the traceback.")]
+
+
+app.command()(reproduce)
+
+
+@app.callback()
+def _root() -> None:
+    """Bayesian completion of multiway data."""
+
+
+@app.command()
+def complete(
+    source: Source,
+    output: Output = None,
+    modes: Modes = None,
+    value: Value = None,
+    fill: Annotated[
+        str, typer.Option(help="missing: rows without a value; all: also cells without a row.")
+    ] = "missing",
+    level: Level = 0.9,
+    likelihood: Likelihood = "auto",
+    model: Annotated[str | None, typer.Option(help="Also save the model, as fit does.")] = None,
+    rank: Rank = "auto",
+    chains: Chains = None,
+    draws: Draws = 200,
+    warmup: Warmup = 300,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what was understood, and stop.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fill the missing values of IN, each with an error bar and an interval."""
+    from bayesring.command.workflows import complete_file, preview_file
+
+    if dry_run:
+        found = preview_file(source, _list(modes), value, fill, likelihood)
+        _show(found._asdict(), as_json, quiet, output)
+        return
+    target = _required(output, as_json)
+    summary = complete_file(
+        source,
+        target,
+        modes=_list(modes),
+        value=value,
+        fill=fill,
+        level=level,
+        likelihood=likelihood,
+        model=model,
+        rank=_rank(rank),
+        chains="auto" if chains is None else chains,
+        draws=draws,
+        warmup=warmup,
+        random_state=seed,
+        n_jobs=jobs,
+        progress=not quiet,
+    )
+    _show(summary, as_json, quiet, output)
+
+
+@app.command()
+def fit(
+    source: Source,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Model file.")] = None,
+    modes: Modes = None,
+    value: Value = None,
+    likelihood: Likelihood = "auto",
+    rank: Rank = "auto",
+    inference: Annotated[
+        str,
+        typer.Option(help="gibbs, or online-em: quick on large data, Parquet larger than memory."),
+    ] = "gibbs",
+    chains: Chains = None,
+    draws: Draws = 200,
+    warmup: Warmup = 300,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a model to the known values of IN, to predict and report with."""
+    from bayesring.command.workflows import fit_file
+
+    summary = fit_file(
+        source,
+        _required(output, False),
+        modes=_list(modes),
+        value=value,
+        likelihood=likelihood,
+        rank=_rank(rank),
+        inference=inference,
+        chains="auto" if chains is None else chains,
+        draws=draws,
+        warmup=warmup,
+        random_state=seed,
+        n_jobs=jobs,
+        progress=not quiet,
+    )
+    _show(summary, as_json, quiet, output)
+
+
+@app.command()
+def predict(
+    model: ModelFile,
+    source: Source,
+    output: Output = None,
+    level: Level = 0.9,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Predict the cells that IN lists: its keys with mean, std, lower and upper."""
+    from bayesring.command.workflows import predict_file
+
+    target = _required(output, as_json)
+    _show(predict_file(model, source, target, level=level), as_json, quiet, output)
+
+
+@app.command()
+def report(
+    model: ModelFile,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="HTML page to write.")
+    ] = "report.html",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a page on a model: its data, findings, checks, slices, and how to reproduce it."""
+    from bayesring.command.workflows import report_file
+
+    _show(report_file(model, output, progress=not quiet), as_json, quiet, output)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for pictures and report.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(help="Which cells are known, and the chains.")] = 0,
+    table: Annotated[
+        str | None,
+        typer.Option(help="Write a climate table with gaps to this file instead, to try with."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Complete a hyperspectral scene (145 x 145 x 200) from 1 % of its cells."""
+    from bayesring.experiments.demo import run_demo, summary, write_climate, write_demo
+
+    if table is not None:
+        n_rows, n_known = write_climate(table, seed)
+        console.print(f"{table}: {n_rows:,} rows, of which {n_known:,} have a value.")
+        return
+    console.print("Indian Pines, 145 x 145 pixels x 200 bands: 1 % of 4,205,000 cells known.")
+    result, pictures, ring = run_demo(seed)
+    write_demo(out, result, pictures, ring)
+    grid = Table(show_header=False)
+    for name, text in summary(result).items():
+        grid.add_row("hidden cells in their 90 % interval" if name == "coverage" else name, text)
+    console.print(grid)
+    console.print(f"Pictures and report: {out}/completion.png, {out}/rank.png, {out}/report.html")
+
+
+def _required(output: str | None, as_json: bool) -> str:
+    if output is None:
+        raise ValueError("an output file is required: name it with -o.")
+    if output == "-" and as_json:
+        raise ValueError("--json and -o - would both write to standard output; choose one.")
+    return output
+
+
+def _show(summary: dict[str, Any], as_json: bool, quiet: bool, output: str | None) -> None:
+    """The summary as JSON or as a table; beside the data if those go to standard output."""
+    if as_json:
+        typer.echo(json.dumps(summary, indent=1))
+        return
+    if quiet:
+        return
+    screen = Console(stderr=True) if output == "-" else console
+    grid = Table(show_header=False)
+    sentences = ("notes", "troubles", "warnings")
+    for name, content in summary.items():
+        if name not in sentences and content is not None:
+            grid.add_row(name.replace("_", " "), _text(name, content))
+    screen.print(grid)
+    for kind in sentences:
+        for sentence in summary.get(kind, ()):
+            screen.print(f"{kind.removesuffix('s')}: {sentence}", markup=False, highlight=False)
+
+
+def _text(name: str, content: Any) -> str:
+    if name in ("density", "level"):
+        return f"{content:.3g}" if name == "level" else f"{content:.2%}"
+    if name == "rank":
+        return ", ".join("x".join(map(str, bonds)) for bonds in content)
+    if name == "labels":
+        return "\n".join(f"{key}: {', '.join(some)}" for key, some in content.items())
+    if name == "modes":
+        return " x ".join(f"{key} ({size:,})" for key, size in content.items())
+    return f"{content:,}" if isinstance(content, int) and name != "seed" else str(content)
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option(help="Fewer sizes, under three minutes.")] = False,
+    large: Annotated[bool, typer.Option(help="Also 100 million observations.")] = False,
+    out: Annotated[Path, typer.Option(help="Where the figures go.")] = Path("docs/bench.json"),
+    readme: Annotated[Path | None, typer.Option(help="README to bring up to date.")] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Only fail if scans got slower than in this file.")
+    ] = None,
+) -> None:
+    """Measure speed and memory: one table of figures, goals, and other programs' times."""
+    from bayesring.experiments.bench import run
+
+    if check is not None:
+        complaints = run.check(check)
+        for complaint in complaints:
+            console.print(complaint, soft_wrap=True)
+        raise typer.Exit(1 if complaints else 0)
+    rows = []
+    for row in run.measure(quick, large):
+        rows.append(row)
+        value = "not measured" if row.value is None else f"{row.value:.3g} {row.unit}"
+        sign = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}[row.met]
+        console.print(
+            f"{row.name:68} {value:32} {sign} {row.note}", highlight=False, soft_wrap=True
+        )
+    result = run.to_json(rows)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n")
+    if readme is not None:
+        run.write_readme(readme, result)
+
+
+def main() -> None:
+    """Entry point: errors become one sentence and exit code 2."""
+    errors = Console(stderr=True, soft_wrap=True)
+    try:
+        app()
+    except (Exception, KeyboardInterrupt) as error:
+        if show_tracebacks:
+            traceback.print_exc()
+        expected = (ValueError, TypeError, OSError, ImportError, ArithmeticError, IndexError)
+        if isinstance(error, KeyboardInterrupt):
+            sentence = "interrupted; nothing was written."
+        elif isinstance(error, MemoryError):
+            sentence = "there is not enough memory; fewer draws or a smaller rank need less."
+        elif isinstance(error, expected):
+            sentence = str(error)
+        else:
+            sentence = f"{error!r}, which is a fault of bayesring; --debug shows where."
+        errors.print(f"error: {sentence}", markup=False, highlight=False)
+        sys.exit(2)

@@ -1,0 +1,224 @@
+"""What the commands do between parsing and printing: files in, files out, a summary back."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from bayesring.completion import choose_likelihood, fill_gaps, open_gaps
+from bayesring.data.containers import Container, open_container
+from bayesring.estimator import TensorRing, load
+from bayesring.data.files import (
+    ARRAYS,
+    check_output,
+    ending,
+    is_parquet,
+    read_data,
+    write_arrays,
+    write_completion,
+    write_table,
+)
+from bayesring.engine.threads import count_threads
+from bayesring.learning import survey_files
+from bayesring.data.parquet import ParquetRows
+from bayesring.command.preview import Preview, preview
+from bayesring.data.tables import is_table
+
+Summary = dict[str, Any]
+"""What was done, for people and for JSON."""
+
+
+def preview_file(
+    source: str, modes: Sequence[str] | None, value: str | None, fill: str, likelihood: str
+) -> Preview:
+    """What `complete_file` would work on."""
+    container, notes = _open(source, modes, value, fill)
+    found = preview(container, likelihood)
+    return found._replace(notes=[*notes, *found.notes])
+
+
+def complete_file(
+    source: str,
+    target: str,
+    *,
+    modes: Sequence[str] | None = None,
+    value: str | None = None,
+    fill: str = "missing",
+    level: float = 0.9,
+    likelihood: str = "auto",
+    model: str | None = None,
+    **settings: Any,
+) -> Summary:
+    """Fill the gaps of a file into another one of the same kind; `model` names a file for the ring.
+
+    `settings` go to `TensorRing`.
+    """
+    begin = time.perf_counter()
+    check_output(source, target)
+    container, notes = _open(source, modes, value, fill, open_gaps)
+    chosen, chosen_notes = choose_likelihood(likelihood, container.observations.values)
+    ring = TensorRing(likelihood=chosen, **settings)
+    with _noting_warnings() as noted:
+        completion = fill_gaps(container, ring, level, [*notes, *chosen_notes])
+        ring.diagnostics()
+    write_completion(target, completion)
+    if model is not None:
+        ring.save(model)
+    told = list(completion.notes)
+    if ending(target) == ".npy":
+        told.append("A .npy file holds the mean only; .npz also holds std, lower and upper.")
+    return {
+        "input": source,
+        "output": target,
+        **({} if model is None else {"model": model}),
+        "filled": completion.n_filled,
+        "level": level,
+        **_describe(ring),
+        "notes": told,
+        "warnings": noted,
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+def fit_file(
+    source: str,
+    model: str,
+    *,
+    modes: Sequence[str] | None = None,
+    value: str | None = None,
+    likelihood: str = "auto",
+    **settings: Any,
+) -> Summary:
+    """Fit a ring to the known values of a file, and save it."""
+    begin = time.perf_counter()
+    if settings.get("inference") == "online-em" and is_parquet(source):
+        ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, settings)
+    else:
+        container, notes = _open(source, modes, value)
+        observed = container.observations
+        chosen, chosen_notes = choose_likelihood(likelihood, observed.values)
+        notes += chosen_notes
+        ring = TensorRing(likelihood=chosen, **settings)
+        with _noting_warnings() as noted:
+            ring.fit_observations(observed, container.labels, container.kind)
+            ring.diagnostics()
+    ring.save(model)
+    return {
+        "input": source,
+        "model": model,
+        **_describe(ring),
+        "notes": notes,
+        "warnings": noted,
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+def _fit_stream(
+    source: str,
+    model: str,
+    modes: Sequence[str] | None,
+    value: str | None,
+    likelihood: str,
+    settings: dict[str, Any],
+) -> tuple[TensorRing, list[str], list[str]]:
+    """Fit a ring to Parquet data that are never held in memory; saved even if they break off."""
+    if modes is None or value is None:
+        raise ValueError("a stream needs --modes, its key columns, and --value, its values.")
+    show = settings.get("progress", True)
+    files = ParquetRows(source, modes, value, count_threads(settings.get("n_jobs")))
+    survey = survey_files(files, show)
+    kinds = [0.0, 1.0] if survey.binary and survey.smallest < survey.largest else [0.5]
+    chosen, notes = choose_likelihood(likelihood, np.array(kinds), survey.n_observed)
+    ring = TensorRing(likelihood=chosen, **settings)
+    with _noting_warnings() as noted:
+        try:
+            ring.fit_rows(files, survey)
+        except ValueError:
+            if hasattr(ring, "posterior_"):
+                ring.save(model)
+            raise
+    rows = f"{survey.n_rows:,} rows were read as a stream, {survey.n_missing:,} without a value."
+    return ring, [rows, *notes], noted
+
+
+def predict_file(model: str, source: str, target: str, *, level: float = 0.9) -> Summary:
+    """Predict the cells that a file lists, as labels of a table or as an array of coordinates."""
+    check_output(source, target)
+    ring = load(model)
+    names, levels, _ = ring.labels_
+    is_array = ending(source) in ARRAYS
+    if is_array:
+        X = read_data(source)
+    else:
+        X = read_data(source, names, kinds=dict(zip(names, levels, strict=True)))
+    with _noting_warnings() as noted:
+        if is_array:
+            mean, std = ring.predict(X, return_std=True)
+            lower, upper = ring.predict_interval(X, level)
+            found = {"mean": mean, "std": std, "lower": lower, "upper": upper}
+            write_arrays(target, found)
+        else:
+            write_table(target, ring.predict(X, level=level))
+    return {
+        "input": source,
+        "model": model,
+        "output": target,
+        "predicted": len(X),
+        "level": level,
+        "warnings": noted,
+    }
+
+
+def report_file(model: str, target: str, *, progress: bool = True) -> Summary:
+    """Write the page on a model."""
+    if target == "-":
+        raise ValueError("a report is a page to open in a browser: name a file with -o.")
+    page = load(model).report(target, progress=progress)
+    return {"model": model, "report": target, "bytes": page.stat().st_size}
+
+
+def _open(
+    source: str,
+    modes: Sequence[str] | None,
+    value: str | None,
+    fill: str = "missing",
+    opener: Callable[..., Container] = open_container,
+) -> tuple[Container, list[str]]:
+    """Data of a file as a container, with a sentence if its columns were guessed."""
+    data = read_data(source, modes, value)
+    if not is_table(data):
+        return opener(data, fill=fill), []
+    guessed = modes is None or value is None
+    notes = ["Key and value columns were told by their types, not by name."] if guessed else []
+    return opener(data, modes, value, fill), notes
+
+
+def _describe(ring: TensorRing) -> Summary:
+    """What a fitted ring is, in plain data."""
+    likelihood = ring.posterior_.likelihood
+    return {
+        "modes": dict(zip(ring.labels_.names, map(int, ring.shape_), strict=True)),
+        "value": ring.labels_.value,
+        "observed": ring.n_observations_,
+        "density": float(ring.n_observations_ / np.prod(ring.shape_, dtype=float)),
+        "likelihood": type(likelihood).__name__.lower(),
+        "rank": [list(draws.rank) for draws in ring.posterior_.chains],
+        "seed": ring.seed_,
+    }
+
+
+@contextmanager
+def _noting_warnings() -> Iterator[list[str]]:
+    """Collect the sentences of warnings meant for users, instead of showing them."""
+    noted: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default", UserWarning)
+        yield noted
+    noted += dict.fromkeys(
+        str(each.message) for each in caught if issubclass(each.category, UserWarning)
+    )

@@ -1,0 +1,186 @@
+"""Long tables as CSV, with every key written back as it was read.
+
+Everything is read as text first. A key column becomes whole numbers or dates only if each of its
+texts is the usual way to write one, so that "007" stays "007"; otherwise it stays text.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesring.checks import import_pyarrow
+from bayesring.data.labels import KINDS
+
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-")
+"""Texts that stand for a missing value."""
+ROWS = 10_000
+"""Rows written at a time."""
+
+
+def read_csv(
+    source: str,
+    modes: Sequence[str] | None,
+    value: str | None,
+    kinds: Mapping[str, NDArray[Any] | None] | None = None,
+) -> Any:
+    """A CSV file, or standard input for "-", as a pyarrow table.
+
+    `kinds` holds labels that the keys shall be like, for predictions of a fitted model.
+    """
+    pa = import_pyarrow()
+    from pyarrow import csv as arrow_csv
+
+    content = _content(source)
+    names = _header(content, source)
+    try:
+        table = arrow_csv.read_csv(
+            io.BytesIO(content),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{source} is not a table in CSV: {str(error).splitlines()[0]}") from None
+    known = modes is not None and value is not None
+    columns = {}
+    for name in names:
+        texts = np.asarray(table[name].to_numpy(), dtype=str)
+        if name == value:
+            columns[name] = pa.array(_numbers(texts, name), from_pandas=True)
+        elif kinds is not None and kinds.get(name) is not None:
+            columns[name] = pa.array(_like(texts, kinds[name], name))
+        elif name in (modes or ()):
+            columns[name] = _array(pa, _keys(texts), texts)
+        elif known:
+            columns[name] = table[name]
+        else:
+            columns[name] = _array(pa, _keys(texts, fractions=True), texts)
+    return pa.table(columns)
+
+
+def write_csv(target: str | os.PathLike[str], table: Any, compressed: bool = False) -> None:
+    """A pyarrow table as CSV to a file, or to standard output for "-"."""
+    if str(target) == "-":
+        _write_rows(sys.stdout, table)
+        return
+    with open(target, "xb") as raw:
+        # no name and no time inside, so that equal tables give equal files
+        file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
+        with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+            _write_rows(text, table)
+
+
+def _content(source: str) -> bytes:
+    if source == "-":
+        content = sys.stdin.buffer.read()
+    else:
+        content = Path(source).read_bytes()
+        if source.endswith(".gz"):
+            content = gzip.decompress(content)
+    return content.removeprefix(b"\xef\xbb\xbf")
+
+
+def _header(content: bytes, source: str) -> list[str]:
+    first = content.split(b"\n", 1)[0].decode("utf-8", errors="replace").rstrip("\r")
+    names = next(csv.reader([first]), [])
+    if not names:
+        raise ValueError(f"{source} is empty: a header with the names of the columns is required.")
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        mark = next(mark for mark in ";\t|" if mark in names[0])
+        raise ValueError(f"{source} seems to be separated by {mark!r}, but CSV needs commas.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{source} has two columns of the same name: {names}.")
+    return names
+
+
+def _numbers(texts: NDArray[np.str_], name: str) -> NDArray[Any]:
+    """A column of values; NaN where it is missing."""
+    missing = np.isin(texts, MISSING)
+    try:
+        return np.where(missing, "nan", texts).astype(np.float64)
+    except ValueError:
+        row, text = next(
+            (row, text)
+            for row, text in enumerate(texts)
+            if not missing[row] and not _converts(float, text)
+        )
+        raise ValueError(
+            f"value column {name!r} holds {str(text)!r} in line {row + 2}, but a number, or "
+            "nothing for a missing value, is required."
+        ) from None
+
+
+def _keys(texts: NDArray[np.str_], fractions: bool = False) -> NDArray[Any]:
+    """Whole numbers or dates if that loses nothing; fractions if they may be; or text.
+
+    Digits alone, such as "007", are no fractions unless some are missing.
+    """
+    distinct = np.unique(texts)
+    for kind in ("int64", "M8[D]"):
+        if _same_texts(distinct, kind):
+            return texts.astype(kind)
+    numbers = all(text in MISSING or _converts(float, text) for text in distinct.tolist())
+    if fractions and numbers and not np.all(np.char.isdigit(distinct)):
+        return np.where(np.isin(texts, MISSING), "nan", texts).astype(np.float64)
+    return texts
+
+
+def _same_texts(texts: NDArray[np.str_], kind: str) -> bool:
+    try:
+        return bool(np.array_equal(texts.astype(kind).astype(str), texts))
+    except (ValueError, OverflowError):
+        return False
+
+
+def _like(texts: NDArray[np.str_], levels: NDArray[Any] | None, name: str) -> NDArray[Any]:
+    """Keys of the kind that a model was fitted with."""
+    if levels is None or levels.dtype.kind == "U":
+        return texts
+    if levels.dtype.kind == "b":
+        return np.asarray(np.char.lower(texts) == "true")
+    try:
+        return texts.astype(levels.dtype)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"column {name!r} holds text such as {str(texts[0])!r}, but the model was fitted with "
+            f"{KINDS[levels.dtype.kind]} such as {levels[0]!s}."
+        ) from None
+
+
+def _array(pa: Any, keys: NDArray[Any], texts: NDArray[np.str_]) -> Any:
+    """Keys as a pyarrow array; no text is no key."""
+    if keys.dtype.kind == "U":
+        return pa.array(keys, mask=texts == "")
+    return pa.array(keys, from_pandas=True)
+
+
+def _converts(convert: Callable[[str], Any], text: str) -> bool:
+    try:
+        convert(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _write_rows(file: Any, table: Any) -> None:
+    """Rows with the shortest text that gives each number back; nothing for a missing value."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(table.column_names)
+    for batch in table.to_batches(max_chunksize=ROWS):
+        columns: Iterable[list[Any]] = (_texts(column.to_pylist()) for column in batch.columns)
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _texts(values: list[Any]) -> list[Any]:
+    """Values as CSV holds them; NaN is missing."""
+    return ["" if each is None or each != each else each for each in values]

@@ -1,0 +1,192 @@
+"""Files by their ending: tables, arrays and labelled arrays, read and written whole.
+
+| ending | read as | written |
+|---|---|---|
+| .csv, .csv.gz, or "-" for standard streams | pyarrow table | the table with four more columns |
+| .parquet, .arrow, .feather | pyarrow table | the same |
+| .npy | array | the mean only |
+| .npz | its only array, or the one named | mean, std, lower and upper |
+| .nc, .zarr | its only variable, or the one named | mean, std, lower and upper as variables |
+
+Results are written to a temporary name and renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesring.checks import import_pyarrow
+from bayesring.completion import Completion
+from bayesring.data.csvfiles import read_csv, write_csv
+from bayesring.posterior.posterior import Prediction
+from bayesring.posterior.store import replacing
+
+TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
+ARRAYS = (".npy", ".npz")
+LABELLED = (".nc", ".zarr")
+STANDARD = "-"
+"""Stands for the standard streams."""
+
+
+def ending(path: str) -> str:
+    """Which of the known endings a path has."""
+    if path == STANDARD:
+        return ".csv"
+    known = (*TABLES, *ARRAYS, *LABELLED)
+    for each in sorted(known, key=len, reverse=True):
+        if path.lower().endswith(each):
+            return each
+    raise ValueError(f"{path} has an ending that is not known; known are {', '.join(known)}.")
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a path is that of Parquet data: a file by its ending, or a folder of such."""
+    folder = Path(path)
+    return path.lower().endswith(".parquet") or (
+        folder.is_dir() and next(folder.rglob("*.parquet"), None) is not None
+    )
+
+
+def family(path: str) -> tuple[str, ...]:
+    """All endings that hold the same kind of data."""
+    return next(group for group in (TABLES, ARRAYS, LABELLED) if ending(path) in group)
+
+
+def check_output(source: str, target: str) -> None:
+    """Refuse, before any work, a result file that cannot hold what the source holds."""
+    if family(source) != family(target):
+        raise ValueError(
+            f"{target} cannot hold the result for {source}; choose one of the endings "
+            f"{', '.join(family(source))}."
+        )
+    if target != STANDARD and not Path(target).absolute().parent.is_dir():
+        raise FileNotFoundError(f"{target} cannot be written: there is no such folder.")
+
+
+def read_data(
+    path: str,
+    modes: Sequence[str] | None = None,
+    value: str | None = None,
+    kinds: Mapping[str, NDArray[Any] | None] | None = None,
+) -> Any:
+    """Whatever a file holds: a pyarrow table, an array, or a labelled array of xarray.
+
+    `modes` and `value` name columns; of arrays, `value` names the array or variable. `kinds`: see
+    `bayesring.data.csvfiles.read_csv`.
+    """
+    kind = ending(path)
+    if path != STANDARD and not Path(path).exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    if kind in (".csv", ".csv.gz"):
+        return read_csv(path, modes, value, kinds)
+    if kind in TABLES:
+        return _read_arrow(path, kind)
+    if modes is not None:
+        raise ValueError(f"modes name the key columns of a table, but {path} holds an array.")
+    return _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
+
+
+def write_completion(path: str, completion: Completion) -> None:
+    """All that is known about the filled cells, as far as the file can hold it."""
+    kind = ending(path)
+    if kind in TABLES:
+        write_table(path, completion.table)
+        return
+    statistics = {name: getattr(completion, name) for name in Prediction._fields}
+    if kind in ARRAYS:
+        write_arrays(path, statistics)
+        return
+    xr = _import_xarray()
+    dataset = xr.Dataset(statistics).drop_encoding()
+    with replacing(path) as temporary:
+        if kind == ".nc":
+            dataset.to_netcdf(temporary, engine="h5netcdf")
+        else:
+            dataset.to_zarr(temporary, zarr_format=2, consolidated=True)
+
+
+def write_table(path: str, table: Any) -> None:
+    """A pyarrow table."""
+    kind = ending(path)
+    with _target(path) as temporary:
+        if kind in (".csv", ".csv.gz"):
+            write_csv(temporary, table, compressed=kind == ".csv.gz")
+        elif kind == ".parquet":
+            import_pyarrow()
+            from pyarrow import parquet
+
+            parquet.write_table(table, temporary)
+        else:
+            pa = import_pyarrow()
+            with pa.ipc.new_file(str(temporary), table.schema) as writer:
+                writer.write_table(table)
+
+
+def write_arrays(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Named arrays; of them .npy holds the mean only."""
+    with replacing(path) as temporary, open(temporary, "xb") as file:
+        if ending(path) == ".npy":
+            np.save(file, arrays["mean"])
+        else:
+            np.savez(file, **dict[str, Any](arrays))
+
+
+def _target(path: str) -> AbstractContextManager[str | os.PathLike[str]]:
+    return nullcontext(path) if path == STANDARD else replacing(path)
+
+
+def _read_arrow(path: str, kind: str) -> Any:
+    pa = import_pyarrow()
+    try:
+        if kind == ".parquet":
+            from pyarrow import parquet
+
+            return parquet.read_table(path)
+        with pa.OSFile(path) as file:
+            return pa.ipc.open_file(file).read_all()
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path} is not a {kind} file: {str(error).splitlines()[0]}") from None
+
+
+def _read_array(path: str, name: str | None) -> NDArray[Any]:
+    found = np.load(path, allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        return found
+    with found:
+        return np.asarray(found[_one_of(list(found), name, path, "arrays")])
+
+
+def _read_labelled(path: str, name: str | None) -> Any:
+    xr = _import_xarray()
+    engine = {"engine": "zarr"} if ending(path) == ".zarr" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # stores without consolidated metadata
+        opened = xr.open_dataset(path, **engine)
+    with opened as dataset:
+        chosen = _one_of([str(each) for each in dataset.data_vars], name, path, "variables")
+        return dataset[chosen].load()
+
+
+def _one_of(names: list[str], name: str | None, path: str, what: str) -> str:
+    """The array that was named, or the only one."""
+    if name in names or (name is None and len(names) == 1):
+        return name or names[0]
+    raise ValueError(f"{path} holds the {what} {names}; name one of them with value.")
+
+
+def _import_xarray() -> Any:
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError(
+            "NetCDF and Zarr files need xarray: pip install 'bayesring[files]'."
+        ) from None
+    return xarray

@@ -1,0 +1,108 @@
+"""Tables or coordinates, as users give them, and answers of the same kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bayesring.checks import (
+    check_coordinates,
+    check_grown,
+    check_observations,
+    check_shape,
+    check_within,
+)
+from bayesring.data.labels import Labels, NewLabels, plain_labels
+from bayesring.data.observations import Observations
+from bayesring.data.tables import (
+    add_columns,
+    code_more,
+    code_table,
+    find_columns,
+    is_table,
+    kind_of,
+    locate,
+    make_table,
+    open_table,
+)
+from bayesring.model.types import FloatArray, IntArray
+
+
+def observe(
+    X: Any,
+    y: Any,
+    shape: tuple[int, ...] | None,
+    modes: Sequence[str] | None,
+    value: str | None,
+) -> tuple[Observations, Labels, str | None]:
+    """Observations, what their coordinates are called, and the library of the table, if it is one.
+
+    `TensorRing.fit` says what may be given.
+    """
+    if modes is None and value is None and (y is not None or not is_table(X)):
+        data = check_observations(X, y, shape)
+        return data, plain_labels(len(data.shape)), None
+    if not is_table(X):
+        raise ValueError(
+            f"modes and value name the columns of a table, but X is of type "
+            f"{type(X).__name__}; give a pandas, polars or pyarrow table, or coordinates "
+            "and y."
+        )
+    frame = open_table(X, "X")
+    coded = code_table(frame, find_columns(frame, modes, value, y is not None), y)
+    data = coded.observations
+    if shape is not None and check_shape(shape, data.coords) != data.shape:
+        raise ValueError(
+            f"shape {tuple(shape)} does not fit the labels of the table, which has "
+            f"{data.shape} of them; leave shape out."
+        )
+    return data, coded.labels, kind_of(frame)
+
+
+def observe_more(
+    X: Any, y: Any, shape: tuple[int, ...] | None, labels: Labels, known: tuple[int, ...]
+) -> tuple[Observations, Labels]:
+    """Observations for a ring of shape `known`, which may grow, and its labels with new ones."""
+    if is_labelled(X, labels):
+        return code_more(open_table(X, "X"), labels, known, y)
+    return check_observations(X, y, check_grown(shape, check_coordinates(X), known)), labels
+
+
+def is_labelled(X: Any, labels: Labels) -> bool:
+    """Whether `X` is a table of labels; one of mere coordinates does for a ring without any."""
+    if not is_table(X):
+        return False
+    names = open_table(X, "X").columns
+    has_levels = any(levels is not None for levels in labels.levels)
+    return has_levels or set(labels.names) <= set(names)
+
+
+def coords_of(X: Any, labels: Labels, shape: tuple[int, ...]) -> tuple[IntArray, NewLabels]:
+    """Coordinates of the rows of `X`, and labels that the fit did not know."""
+    if is_labelled(X, labels):
+        return locate(open_table(X, "X"), labels, shape)
+    coords = check_coordinates(X)
+    check_within(coords, shape)
+    return coords, ()
+
+
+def beside_keys(
+    X: Any, labels: Labels, columns: Mapping[str, FloatArray], rows: IntArray | None = None
+) -> Any:
+    """A table of the kind of `X` with its key columns, of all rows or some, and new columns."""
+    keys = open_table(X, "X").select(labels.names)
+    if rows is not None:
+        keys = keys[rows.tolist()]
+    return add_columns(keys, columns).to_native()
+
+
+def table_of_cells(
+    kind: str, labels: Labels, coords: IntArray, columns: Mapping[str, FloatArray]
+) -> Any:
+    """A table of the library `kind` with the labels of cells and new columns."""
+    keys = {
+        name: levels[coords[:, mode]]
+        for mode, (name, levels) in enumerate(zip(labels.names, labels.levels, strict=True))
+        if levels is not None
+    }
+    return make_table(kind, keys | dict(columns))

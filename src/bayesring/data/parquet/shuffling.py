@@ -1,0 +1,189 @@
+"""Rows of Parquet files, coded and shuffled in a pool.
+
+Row groups, in random order, are dealt to `LANES` lanes, which are read side by side, a few batches
+from each in turn. What the lanes bring fills a pool of `POOL` rows, which is permuted and cut into
+chunks. So the rows of a chunk come from as many places of the data as there are lanes, though no
+more than the pool is in memory. Lanes write to places of their own: threads cannot change a bit.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesring.checks import import_pyarrow
+from bayesring.kernels import pools as streams
+from bayesring.data.labels import Labels
+from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, Part
+from bayesring.data.parquet.keycoding import Coder, copies, make_coder
+from bayesring.model.types import IntArray
+
+LANES = 32
+"""Row groups that are read side by side."""
+POOL = 1 << 22
+"""Rows that are shuffled together."""
+
+Item = TypeVar("Item")
+
+
+class Chunk(NamedTuple):
+    """Observations in the form that training reads."""
+
+    columns: NDArray[np.int32]
+    """(D, n), the coordinates, mode after mode."""
+    values: NDArray[np.float32]
+    """(n,)."""
+
+
+class Coding(NamedTuple):
+    """How rows become numbers."""
+
+    labels: Labels
+    """Labels of every mode: those of a survey, or of a model that learns on."""
+    location: float = 0.0
+    scale: float = 1.0
+    """Units of the values: they become (value - location) / scale, and only then float32."""
+
+
+class Lane:
+    """A stream of parts, coded: one of those that fill a pool side by side."""
+
+    def __init__(
+        self, files: ParquetFiles, coding: Coding, coders: Sequence[Coder], parts: Iterator[Part]
+    ) -> None:
+        self._files, self._coding, self._parts = files, coding, parts
+        self._coders = copies(coders)
+
+    def fill(self, pool: IntArray, reserve: int = 0) -> int:
+        """Rows of the next parts into `pool` (n, D + 1) while there is room; how many they were.
+
+        A part is taken only if `reserve` rows fit.
+        """
+        placed = 0
+        while placed + reserve <= len(pool):
+            part = next(self._parts, None)
+            if part is None:
+                break
+            end = placed + len(part.batch)
+            self._write(part, pool[placed:end])
+            placed = end
+        return placed
+
+    def _write(self, part: Part, out: IntArray) -> None:
+        files = self._files
+        for mode, (name, coder) in enumerate(zip(files.modes, self._coders, strict=True)):
+            column = files.keys(part, name)
+            wrong = coder.code(column, out[:, mode])
+            if wrong >= 0:
+                key = column[wrong].as_py()
+                what = f"{key!s}, which is not among the labels of this column."
+                raise files.error(part, wrong, name, what)
+        values = floats(part.batch.column(files.value))
+        stored = out.view(np.float32)[:, -1]
+        wrong = streams.standardise(values, self._coding.location, self._coding.scale, stored)
+        if wrong >= 0:
+            raise files.bad_value(part, wrong)
+
+
+def make_coders(files: ParquetFiles, labels: Labels) -> list[Coder]:
+    """One per key column, for labels of the same columns."""
+    if labels.names != files.modes:
+        raise ValueError(
+            f"the labels are those of the modes {list(labels.names)}, but the modes are "
+            f"{list(files.modes)}."
+        )
+    return list(map(make_coder, map(np.asarray, labels.levels), files.kinds, files.modes))
+
+
+def shuffled(
+    files: ParquetFiles,
+    coding: Coding,
+    rng: np.random.Generator,
+    rows: int,
+    skip: NDArray[np.int64],
+    threads: int,
+) -> Generator[Chunk, None, None]:
+    """Every row that has a value and is not to be skipped, once, in random order.
+
+    Chunks have `rows` rows, but for the last.
+    """
+    coders = make_coders(files, coding.labels)
+    lanes = [
+        Lane(files, coding, coders, _parts(files, groups, skip))
+        for groups in _dealt_groups(files.groups, rng)
+    ]
+    room = max(max(POOL, rows) // len(lanes), BATCH)
+    pool = np.empty((rows + room * len(lanes), len(files.modes) + 1), dtype=np.int32)
+    mixed, order = np.empty_like(pool), np.empty(len(pool), dtype=np.int32)
+    regions = np.split(pool[rows:], len(lanes))
+    begins = np.array([0, *range(rows, len(pool), room)])
+    left, more = 0, True
+    with ThreadPoolExecutor(threads) as workers:
+        while more:
+            filled = list(workers.map(Lane.fill, lanes, regions, [BATCH] * len(lanes)))
+            more = sum(filled) > 0
+            n = left + sum(filled)
+            draws = rng.integers(0, 2**32, n, dtype=np.uint32)
+            buckets = np.frombuffer(rng.bytes(n), dtype=np.uint8)
+            ends = begins + np.array([left, *filled])
+            streams.mix(pool, begins, ends, buckets, draws, mixed, order[:n])
+            # what makes no full chunk is mixed into the next pool
+            left = n % rows if more else 0
+            for begin in range(0, n - left, rows):
+                yield dealt(mixed, order[begin : min(begin + rows, n - left)])
+            pool[:left] = mixed[order[n - left : n]]
+
+
+def dealt(rows: IntArray, order: IntArray) -> Chunk:
+    """A chunk of the rows (., D + 1) in `order`."""
+    columns = np.empty((rows.shape[1] - 1, len(order)), dtype=np.int32)
+    values = np.empty(len(order), dtype=np.float32)
+    streams.deal(rows, order, columns, values.view(np.int32))
+    return Chunk(columns, values)
+
+
+def floats(column: Any) -> NDArray[Any]:
+    """Values without nulls as float32 or float64."""
+    pa = import_pyarrow()
+    if column.type not in (pa.float32(), pa.float64()):
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item, None, None]:
+    """The same items; the next `depth` of them are made meanwhile, in a thread."""
+    try:
+        with ThreadPoolExecutor(1) as worker:
+            pending = deque(worker.submit(next, items, None) for _ in range(depth))
+            try:
+                while (item := pending.popleft().result()) is not None:
+                    pending.append(worker.submit(next, items, None))
+                    yield item
+            finally:
+                for future in pending:
+                    future.cancel()
+    finally:
+        items.close()
+
+
+def _parts(files: ParquetFiles, groups: Sequence[Group], skip: NDArray[np.int64]) -> Iterator[Part]:
+    listed = skip if len(skip) else None
+    for group in groups:
+        yield from files.observed(group, listed, keep=False)
+
+
+def _dealt_groups(groups: Sequence[Group], rng: np.random.Generator) -> list[list[Group]]:
+    """Row groups in random order, each to the lane that has least to read so far."""
+    lanes: list[list[Group]] = [[] for _ in range(min(LANES, len(groups)))]
+    load = [(0, lane) for lane in range(len(lanes))]
+    for place in rng.permutation(len(groups)):
+        rows, lane = load[0]
+        lanes[lane].append(groups[place])
+        heapq.heapreplace(load, (rows + groups[place].n_rows, lane))
+    return lanes

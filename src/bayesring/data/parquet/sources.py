@@ -1,0 +1,69 @@
+"""Parquet data as a source of rows for online EM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator, Philox, SeedSequence
+from numpy.typing import NDArray
+
+from bayesring.infer import holdout
+from bayesring.infer.online_em import Sources
+from bayesring.data.batches import ArrayRows, Chunk
+from bayesring.infer.streams import Streams
+from bayesring.data.observations import Observations
+from bayesring.data.parquet.rows import NO_ROWS, ParquetRows, Survey
+from bayesring.data.parquet.shuffling import Coding
+from bayesring.model.types import IntArray
+
+HELD_OUT, HELD_SHARE = 20_000, 0.1
+"""Rows held out, and the share of all that they may be."""
+SAMPLE = 100_000
+"""Rows on which the size of the ring is chosen."""
+
+
+class FileRows(NamedTuple):
+    """The rows of a Parquet data set, without those held out."""
+
+    files: ParquetRows
+    coding: Coding
+    skip: NDArray[np.int64]
+    counts: Sequence[IntArray]
+
+    def chunks(self, streams: Streams, epoch: int) -> Iterator[Chunk]:
+        """All rows, shuffled by pools, read ahead in the background."""
+        seed = streams.key[0] >> 1
+        for columns, values in self.files.chunks(self.coding, seed, epoch, skip=self.skip):
+            yield Chunk(columns, values)
+
+
+def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) -> Sources:
+    """Rows to learn from, rows held out, and a sample to choose the size of the ring on.
+
+    With few rows none are held out, as in memory.
+    """
+    rng = Generator(Philox(SeedSequence([seed, files.n_rows])))
+    n_held = min(HELD_OUT, int(HELD_SHARE * files.n_rows))
+    chosen = np.sort(rng.choice(files.n_rows, min(n_held + SAMPLE, files.n_rows), replace=False))
+    is_held = np.zeros(len(chosen), dtype=bool)
+    is_held[rng.permutation(len(chosen))[:n_held]] = True
+    held, sample = (
+        Observations(columns.T, values.astype(float), survey.shape)
+        for columns, values in (files.take(coding, chosen[own]) for own in (is_held, ~is_held))
+    )
+    if len(held.values) < holdout.FEWEST:  # too few to judge by: all are learned from
+        whole = FileRows(files, coding, NO_ROWS, survey.counts)
+        both = Observations(
+            np.concatenate([held.coords, sample.coords]),
+            np.concatenate([held.values, sample.values]),
+            survey.shape,
+        )
+        return Sources(whole, whole, both, ArrayRows(both), False)
+    counts = [
+        own - np.bincount(held.coords[:, mode], minlength=len(own))
+        for mode, own in enumerate(survey.counts)
+    ]
+    part = FileRows(files, coding, chosen[is_held], counts)
+    return Sources(part, part, held, ArrayRows(sample), True)

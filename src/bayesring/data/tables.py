@@ -1,0 +1,316 @@
+"""Long tables: one row per cell, one column per key, one for the value.
+
+pandas, polars and pyarrow tables are read and written through narwhals, so a result is of the kind
+that was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.stable.v2.dependencies import is_into_dataframe
+from numpy.typing import NDArray
+
+from bayesring.checks import check_values
+from bayesring.data.labels import Labels, NewLabels, as_keys, encode, learn_levels
+from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray, IntArray
+
+WIDE, WIDE_ANY = 3, 6
+"""Columns of fractions, or of any numbers, from which on a table looks wide."""
+MELT = {
+    "pandas": "table.melt(id_vars={keys}, var_name='column', value_name='value')",
+    "polars": "table.unpivot(index={keys}, variable_name='column', value_name='value')",
+    "pyarrow": "table.to_pandas().melt(id_vars={keys}, var_name='column', value_name='value')",
+}
+"""How a wide table becomes a long one."""
+
+
+class Columns(NamedTuple):
+    """Which columns of a table are keys and which is the value."""
+
+    modes: tuple[str, ...]
+    value: str | None
+    """None if the values come apart from the table."""
+    guessed: bool = False
+    """Whether the keys were not named, but taken to be all other columns."""
+
+
+class Coded(NamedTuple):
+    """A table in numbers."""
+
+    coords: IntArray
+    """(n, D), one row per row of the table."""
+    values: FloatArray
+    """(n,), NaN where the value is missing."""
+    labels: Labels
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of labels of each mode."""
+        return tuple(len(levels) for levels in self.labels.levels if levels is not None)
+
+    @property
+    def observations(self) -> Observations:
+        """The rows that have a value; at least one must."""
+        known = ~np.isnan(self.values)
+        if not known.any():
+            raise ValueError(
+                f"value column {self.labels.value!r} holds no value in any of its "
+                f"{len(known)} rows."
+            )
+        return Observations(self.coords[known], self.values[known], self.shape)
+
+
+def is_table(data: Any) -> bool:
+    """Whether `data` is a table that narwhals can read, lazy ones included."""
+    return is_into_dataframe(data) or hasattr(data, "collect_schema")
+
+
+def open_table(data: Any, argument: str = "data") -> nw.DataFrame[Any]:
+    """The table behind narwhals' common face."""
+    try:
+        frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
+    except TypeError:
+        raise TypeError(
+            f"{argument} is a lazy table or of an unknown kind ({type(data).__name__}), but a "
+            "pandas, polars or pyarrow table is required; load it first, for example with "
+            ".collect()."
+        ) from None
+    if len(frame) == 0:
+        raise ValueError(f"{argument} is empty: found a table with 0 rows.")
+    return frame
+
+
+def kind_of(frame: nw.DataFrame[Any]) -> str:
+    """The library that a table belongs to: "pandas", "polars", "pyarrow"."""
+    return str(frame.implementation.value)
+
+
+def find_columns(
+    frame: nw.DataFrame[Any],
+    modes: Sequence[str] | None,
+    value: str | None,
+    values_apart: bool = False,
+) -> Columns:
+    """The columns that the user named, checked; those not named if they are obvious.
+
+    They are if exactly one column holds fractions, and every other one is a key or named. With
+    `values_apart`, there is no value column.
+    """
+    if isinstance(modes, str):
+        raise ValueError(f"modes must be a list of column names, got the text {modes!r}.")
+    for name in [*(modes or ()), *([] if value is None else [value])]:
+        _check_column(frame, name, "value" if name == value else "modes")
+    if value is not None and values_apart:
+        raise ValueError(f"values are given twice: as y and as the column {value!r}.")
+    if value is None and not values_apart:
+        value = _obvious_value(frame, modes)
+    keys = tuple(name for name in frame.columns if name != value) if modes is None else tuple(modes)
+    if value in keys:
+        raise ValueError(f"value {value!r} is also among the modes {list(keys)}.")
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"modes names a column twice: {list(keys)}.")
+    if modes is None and any(frame.schema[name].is_float() for name in keys):
+        raise ValueError(_cannot_guess(frame, keys))
+    if len(keys) < 2:
+        raise ValueError(
+            f"modes must name at least 2 key columns, got {list(keys)}; the columns are "
+            f"{frame.columns}."
+        )
+    return Columns(keys, value, guessed=modes is None)
+
+
+def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Coded:
+    """Coordinates, values and labels of a long table; its row order cannot influence a cell.
+
+    `y` holds the values if `columns` name none.
+    """
+    levels, codes = [], []
+    for name in columns.modes:
+        level, code = learn_levels(keys_of(frame, name))
+        if columns.guessed and len(level) == len(frame) > 1:
+            raise ValueError(
+                f"modes and value are required: {columns.value!r} seemed to hold the values, but "
+                f"then every row has a label of its own in {name!r}, which no key has; the columns "
+                f"are {frame.columns}."
+            )
+        levels.append(level)
+        codes.append(code)
+    labels = Labels(columns.modes, tuple(levels), columns.value)
+    if columns.value is None:
+        values = check_values(y, len(frame))
+    else:
+        values = values_of(frame, columns.value)
+    return Coded(np.stack(codes, axis=1), values, labels)
+
+
+def locate(
+    frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int]
+) -> tuple[IntArray, NewLabels]:
+    """Coordinates (n, D) of the rows of a table, and the labels that nobody knew.
+
+    The coordinates of new labels follow the known ones, in the order of the labels.
+    """
+    codes, added = [], []
+    for name, levels, size in zip(labels.names, labels.levels, shape, strict=True):
+        _check_column(frame, name, "X")
+        keys = keys_of(frame, name)
+        if levels is None:
+            codes.append(_coordinates(keys, size, name))
+            added.append(np.empty(0, dtype=np.int64))
+            continue
+        code = encode(keys, levels, name)
+        unknown = code == size
+        new, own = learn_levels(keys[unknown])
+        code[unknown] = size + own
+        codes.append(code)
+        added.append(new)
+    return np.stack(codes, axis=1), tuple(added)
+
+
+def code_more(
+    frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int], y: Any = None
+) -> tuple[Observations, Labels]:
+    """Observations of a table in the labels of another, and the labels with new ones at the end."""
+    coords, added = locate(frame, labels, shape)
+    levels = tuple(
+        np.concatenate([level, new]) if level is not None and len(new) else level
+        for level, new in zip(labels.levels, added, strict=True)
+    )
+    if y is None:
+        if labels.value is None:
+            raise ValueError("y is required: the model does not know a column of values.")
+        values = values_of(frame, labels.value)
+    else:
+        values = check_values(y, len(frame))
+    known = np.isfinite(values)
+    grown = np.maximum(shape, coords.max(axis=0) + 1)
+    sizes = tuple(int(n) for n in grown)
+    return Observations(coords[known], values[known], sizes), labels._replace(levels=levels)
+
+
+def describe_new(names: Sequence[str], added: NewLabels) -> str:
+    """How many labels of each mode the fit did not know, with an example: for a warning."""
+    return ", ".join(
+        f"{len(new)} of {name!r} (such as {new[0]!s})"
+        for name, new in zip(names, added, strict=True)
+        if len(new)
+    )
+
+
+def keys_of(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
+    """A key column as an array."""
+    return as_keys(frame[name].to_numpy(), name)
+
+
+def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
+    """A value column as float64, NaN where it is missing; infinity is refused."""
+    column = frame[name]
+    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+        known = column.drop_nulls()
+        example = f" such as {known[0]!s}" if len(known) else ""
+        raise ValueError(
+            f"value column {name!r} holds {column.dtype}{example}, but numbers are required."
+        )
+    values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    missing = np.isnan(values)
+    check_values(np.where(missing, 0.0, values), len(values), f"value column {name!r}")
+    return values
+
+
+def add_columns(frame: nw.DataFrame[Any], columns: Mapping[str, NDArray[Any]]) -> nw.DataFrame[Any]:
+    """The table with number columns added or replaced."""
+    return frame.with_columns(
+        *(
+            nw.new_series(name, values, nw.Float64, backend=frame.implementation)
+            for name, values in columns.items()
+        )
+    )
+
+
+def check_new_columns(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
+    """Refuse a table that already has columns of these names."""
+    for name in names:
+        if name in frame.columns:
+            raise ValueError(
+                f"the table already has a column {name!r}, which the result needs; rename it first."
+            )
+
+
+def make_table(kind: str, columns: Mapping[str, NDArray[Any]]) -> Any:
+    """A new table of the library `kind`, in that library's own type."""
+    plain = {name: _for_tables(values) for name, values in columns.items()}
+    return nw.from_dict(plain, backend=cast(Any, kind)).to_native()
+
+
+def append_cells(frame: nw.DataFrame[Any], coded: Coded, cells: IntArray) -> nw.DataFrame[Any]:
+    """The table with one more row per cell; keys in their own types, all else missing."""
+    keys = []
+    for mode, name in enumerate(coded.labels.names):
+        _, first_rows = np.unique(coded.coords[:, mode], return_index=True)
+        keys.append(frame[name][first_rows[cells[:, mode]].tolist()])
+    rows = nw.maybe_reset_index(keys[0].to_frame()).with_columns(*keys[1:])
+    return nw.maybe_reset_index(nw.concat([frame, rows], how="diagonal"))
+
+
+def _coordinates(keys: NDArray[Any], size: int, name: str) -> IntArray:
+    """A column that holds coordinates, checked."""
+    wrong = ~np.isin(keys, np.arange(size))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"column {name!r} must hold coordinates from 0 to {size - 1}, got {keys[row]!s} in "
+            f"row {row}."
+        )
+    return keys.astype(np.int64)
+
+
+def _for_tables(values: NDArray[Any]) -> Any:
+    """Days as Python dates, since not every library takes arrays of days."""
+    return values.tolist() if values.dtype == "M8[D]" else values
+
+
+def _check_column(frame: nw.DataFrame[Any], name: str, argument: str) -> None:
+    if name in frame.columns:
+        return
+    index = nw.maybe_get_index(frame)
+    if index is not None and name in index.names:
+        raise ValueError(
+            f"{argument} names {name!r}, which is in the index of the table and not a column; call "
+            "reset_index() first."
+        )
+    raise ValueError(
+        f"{argument} names {name!r}, which is not a column of the table; its columns are "
+        f"{frame.columns}."
+    )
+
+
+def _obvious_value(frame: nw.DataFrame[Any], modes: Sequence[str] | None) -> str:
+    rest = [name for name in frame.columns if name not in (modes or ())]
+    if modes is not None and len(rest) == 1:
+        return rest[0]
+    fractions = [name for name in rest if frame.schema[name].is_float()]
+    if len(fractions) == 1:
+        return fractions[0]
+    raise ValueError(_cannot_guess(frame, rest))
+
+
+def _cannot_guess(frame: nw.DataFrame[Any], rest: Sequence[str]) -> str:
+    """Why key and value columns must be named, with help if the table looks wide."""
+    numbers = [name for name in rest if frame.schema[name].is_numeric()]
+    fractions = [name for name in numbers if frame.schema[name].is_float()]
+    if len(fractions) < WIDE and len(numbers) < WIDE_ANY:
+        return (
+            "modes and value are required: name the key columns and the column of values; the "
+            f"columns are {frame.columns}."
+        )
+    keys = [name for name in frame.columns if name not in numbers]
+    melt = MELT.get(kind_of(frame), MELT["pandas"]).format(keys=keys)
+    return (
+        f"the table looks wide: it has {len(numbers)} columns of numbers such as {numbers[0]!r} "
+        f"and {numbers[1]!r}; make it long first, with {melt}, or name modes and value."
+    )

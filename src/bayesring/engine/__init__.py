@@ -1,0 +1,1 @@
+"""Who works on blocks of observations: everything that runs kernels goes through an engine."""

@@ -1,7 +1,0 @@
-"""Parquet data sets of any length as streams of shuffled observations, in bounded memory."""
-
-from bayesring.parquet.rows import ParquetRows, Survey
-from bayesring.parquet.shuffling import Chunk, Coding
-from bayesring.parquet.sources import FileRows, sources_of
-
-__all__ = ["Chunk", "Coding", "FileRows", "ParquetRows", "Survey", "sources_of"]

@@ -1,0 +1,41 @@
+"""Draws in the form of other libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesring.posterior.posterior import Posterior
+
+
+def to_tensorly(posterior: Posterior, draw: int) -> Any:
+    """One draw as a `tensorly.tr_tensor.TRTensor`, in the units of the data.
+
+    Strands become diagonal blocks of every slice. A ring has no place for the location that was
+    taken out of the values before fitting. It is a ring of rank one by itself, with the location
+    in its first core and ones in the others; set beside the draw, as a further diagonal block of
+    every slice, it raises each rank by one. Where the location is zero, as for binary values, ranks
+    stay as they are; there the tensor is the one of the log odds.
+    """
+    try:
+        from tensorly.tr_tensor import TRTensor
+    except ImportError:
+        raise ImportError("to_tensorly needs tensorly: pip install tensorly.") from None
+    if not 0 <= draw < posterior.n_draws:
+        raise IndexError(f"draw must be from 0 to {posterior.n_draws - 1}, got {draw!r}.")
+    factors = []
+    for mode, core in enumerate(posterior.cores(draw)):
+        size, strands, left, right = core.shape
+        extra = int(posterior.location != 0)
+        block = np.zeros((size, strands * left + extra, strands * right + extra))
+        for strand in range(strands):
+            rows = slice(strand * left, (strand + 1) * left)
+            columns = slice(strand * right, (strand + 1) * right)
+            block[:, rows, columns] = core[:, strand]
+        if mode == 0:
+            block *= posterior.scale
+        if extra:
+            block[:, -1, -1] = posterior.location if mode == 0 else 1.0
+        factors.append(np.ascontiguousarray(np.swapaxes(block, 0, 1)))
+    return TRTensor(factors)

@@ -1,0 +1,298 @@
+"""The posterior: kept draws, and the predictive distribution of any cell.
+
+Every summary is one of entries or of observations at coordinates, averaged over the draws of all
+chains. Cores are never averaged: they are defined only up to an invertible matrix on each bond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import logsumexp
+
+from bayesring.model import ring
+from bayesring.infer.chains import Draws
+from bayesring.engine.threads import one_blas_thread
+from bayesring.kernels import entries as entries_kernel
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.model.types import FloatArray, IntArray
+
+CHUNK_BYTES = 2**26
+"""Draws times cells are worked on in pieces of this size."""
+COLUMNS = 1024
+"""Cells whose quantiles one thread works out at a time."""
+DENSE_CELLS = 2**20
+"""Cells of a whole tensor that are worked on at a time."""
+DENSE_BOX = 8
+"""Cells of a box per cell asked for, up to which all cells of the box are worked out."""
+
+
+class Prediction(NamedTuple):
+    """What is known about new observations, or their means, at some cells, (n,) each."""
+
+    mean: FloatArray
+    std: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Draws of all chains, in standardised units, with the units to map back to.
+
+    Parameters
+    ----------
+    shape : sizes of the modes
+    likelihood : how values arise from entries
+    location, scale : of the values, taken out before fitting
+    chains : the kept draws of each chain
+    n_jobs : threads to predict with; never changes a result
+    """
+
+    shape: tuple[int, ...]
+    likelihood: Likelihood
+    location: float
+    scale: float
+    chains: tuple[Draws, ...]
+    n_jobs: int = 1
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws, all chains together."""
+        return sum(len(draws.flat) for draws in self.chains)
+
+    @property
+    def nuisance(self) -> FloatArray:
+        """(S, p), the likelihood's parameters of every draw, in standardised units."""
+        return np.concatenate([draws.nuisance for draws in self.chains])
+
+    def cores(self, draw: int) -> list[FloatArray]:
+        """Weighted cores A^(d) of one draw, (I_d, S, R_{d-1}, R_d) each, in standardised units."""
+        for draws in self.chains:
+            if draw < len(draws.flat):
+                return _unflatten(draws, draw, self.shape)
+            draw -= len(draws.flat)
+        raise IndexError(f"draw is beyond the {self.n_draws} kept ones.")
+
+    def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
+        """The posterior of the sub-tensor that has only the given levels of each mode."""
+        shape = tuple(len(chosen) for chosen in levels)
+        return replace(self, shape=shape, chains=tuple(self._parts(levels)))
+
+    def _parts(self, levels: Sequence[IntArray]) -> Iterator[Draws]:
+        """Draws of every chain with the given slices of the cores alone."""
+        for draws in self.chains:
+            cores = []
+            for mode, (size, chosen) in enumerate(zip(self.shape, levels, strict=True)):
+                entries = draws.strands * int(draws.bonds[mode - 1] * draws.bonds[mode])
+                start = int(draws.starts[mode])
+                core = draws.flat[:, start : start + size * entries].reshape(-1, size, entries)
+                cores.append(core[:, chosen].reshape(len(core), -1))
+            starts = np.cumsum([0, *(core.shape[1] for core in cores[:-1])])
+            yield draws._replace(flat=np.concatenate(cores, axis=1), starts=starts)
+
+    def entries(self, coords: IntArray) -> FloatArray:
+        """F at `coords` (n, D) for every draw, (S, n), in standardised units."""
+        order = np.argsort(coords[:, 0], kind="stable")  # the kernel is quickest so
+        columns = np.ascontiguousarray(coords[order].T, dtype=np.int32)
+        rows = [(draws, s) for draws in self.chains for s in range(len(draws.flat))]
+        fitted = np.empty((len(rows), len(coords)))
+
+        def fill(place: int) -> None:
+            draws, s = rows[place]
+            fitted[place, order] = entries_kernel.entries(
+                draws.flat[s],
+                draws.starts,
+                draws.bonds,
+                draws.strands,
+                0,
+                columns[0],
+                columns[1:],
+                0,
+            )
+
+        self._map(fill, range(len(rows)))
+        return fitted
+
+    def moments(
+        self, coords: IntArray, noise: bool = True, boxes: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of a new observation, or of its mean if not `noise`.
+
+        With `boxes`, cells that fill a box well are worked out by matrix products.
+        """
+        mean, variance = np.empty(len(coords)), np.empty(len(coords))
+        for rows, fitted in self._chunks(coords, boxes):
+            mean[rows], variance[rows] = self._moments_of(fitted, noise)
+        return self._restore(mean), self.scale * np.sqrt(variance)
+
+    def interval(
+        self, coords: IntArray, level: float, noise: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Central interval of a new observation, or of its mean or probability if not `noise`."""
+        ends = np.empty((2, len(coords)))
+        for rows, fitted in self._chunks(coords):
+            self._fill_ends(ends[:, rows], level, fitted, noise)
+        return self._restore(ends[0]), self._restore(ends[1])
+
+    def summarise(self, coords: IntArray, level: float, noise: bool | None = None) -> Prediction:
+        """Moments and interval at once, each cell worked out once, in an order of its own.
+
+        If `noise` is None, they are those of a new observation, or, for likelihoods with two
+        values, of its probability: an interval from 0 to 1 would say nothing.
+        Where the cells fill a box well, whole boxes are worked out by matrix products: much
+        faster, and the same up to rounding. The order of `coords` does not change a bit.
+        """
+        if noise is None:
+            noise = self.likelihood.estimator_type != "classifier"
+        cells, places = np.unique(np.ravel_multi_index(coords.T, self.shape), return_inverse=True)
+        mean, variance = np.empty(len(cells)), np.empty(len(cells))
+        ends = np.empty((2, len(cells)))
+        ordered = np.stack(np.unravel_index(cells, self.shape), axis=1)
+        for rows, fitted in self._chunks(ordered, boxes=True):
+            mean[rows], variance[rows] = self._moments_of(fitted, noise)
+            self._fill_ends(ends[:, rows], level, fitted, noise)
+        return Prediction(
+            self._restore(mean)[places],
+            (self.scale * np.sqrt(variance))[places],
+            self._restore(ends[0])[places],
+            self._restore(ends[1])[places],
+        )
+
+    def _moments_of(self, fitted: FloatArray, noise: bool) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance over draws, standardised."""
+        means = self.likelihood.mean(fitted)
+        variance = means.var(axis=0)
+        if noise:
+            variance = variance + self.likelihood.variance(fitted, self.nuisance).mean(axis=0)
+        return means.mean(axis=0), variance
+
+    def _fill_ends(self, ends: FloatArray, level: float, fitted: FloatArray, noise: bool) -> None:
+        """Both ends of the central interval, some columns at a time in threads."""
+        tails = (0.5 * (1 - level), 0.5 * (1 + level))
+        nuisance = self.nuisance
+
+        def fill(start: int) -> None:
+            columns = slice(start, start + COLUMNS)
+            if noise:
+                for end, tail in zip(ends, tails, strict=True):
+                    end[columns] = self.likelihood.quantile(tail, fitted[:, columns], nuisance)
+            else:
+                means = self.likelihood.mean(fitted[:, columns])
+                ends[:, columns] = np.quantile(means, tails, axis=0)
+
+        self._map(fill, range(0, fitted.shape[1], COLUMNS))
+
+    def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
+        """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
+
+        Uses distinct draws of the posterior as long as there are enough.
+        """
+        order = rng.permutation(self.n_draws)
+        chosen = order[np.arange(n_draws) % self.n_draws]
+        samples = np.empty((n_draws, len(coords)))
+        nuisance = self.nuisance[chosen]
+        for rows, fitted in self._chunks(coords):
+            samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance)
+        return self._restore(samples)
+
+    def log_score(self, coords: IntArray, values: FloatArray) -> FloatArray:
+        """Log predictive density or probability of each of `values` (n,) at `coords`."""
+        standard = (values - self.location) / self.scale
+        scores = np.empty(len(coords))
+        nuisance = self.nuisance
+        for rows, fitted in self._chunks(coords):
+            each = self.likelihood.log_prob(fitted, standard[rows], nuisance)
+            scores[rows] = logsumexp(each, axis=0) - np.log(self.n_draws)
+        return np.asarray(scores - np.log(self.scale))
+
+    def tensor(self, noise: bool = True) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of every cell, by matrix products in bounded pieces."""
+        longest = int(np.argmax(self.shape))
+        step = max(1, DENSE_CELLS * self.shape[longest] // prod(self.shape))
+        mean, deviation = np.empty(self.shape), np.empty(self.shape)
+
+        def fill(start: int) -> None:
+            slices = slice(start, start + step)
+            where = (*[slice(None)] * longest, slices)
+            mean[where], deviation[where] = self._dense_moments(longest, slices, noise)
+
+        with one_blas_thread:
+            self._map(fill, range(0, self.shape[longest], step))
+        return self._restore(mean), self.scale * deviation
+
+    def _dense_moments(
+        self, mode: int, slices: slice, noise: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and deviation of the cells of some slices of `mode`, summed up over draws."""
+        first: FloatArray = np.zeros(1)
+        total = squares = within = first
+        nuisance = self.nuisance
+        for draw in range(self.n_draws):
+            cores = self.cores(draw)
+            cores[mode] = cores[mode][slices]
+            fitted = ring.dense(cores)
+            means = self.likelihood.mean(fitted)
+            if draw == 0:
+                first = means
+            gap = means - first
+            total = total + gap
+            squares = squares + gap * gap
+            if noise:
+                within = within + self.likelihood.variance(fitted, nuisance[draw])
+        average = total / self.n_draws
+        variance = np.maximum(squares / self.n_draws - average**2, 0.0) + within / self.n_draws
+        return first + average, np.sqrt(variance)
+
+    def _restore(self, values: FloatArray) -> FloatArray:
+        return self.location + self.scale * values
+
+    def _chunks(self, coords: IntArray, boxes: bool = False) -> Iterator[tuple[slice, FloatArray]]:
+        size = max(1, CHUNK_BYTES // (8 * self.n_draws))
+        for start in range(0, len(coords), size):
+            rows = slice(start, min(start + size, len(coords)))
+            first, last = coords[rows].min(axis=0), coords[rows].max(axis=0) + 1
+            if boxes and prod((last - first).tolist()) <= DENSE_BOX * (rows.stop - start):
+                yield rows, self._entries_in_box(coords[rows], first, last)
+            else:
+                yield rows, self.entries(coords[rows])
+
+    def _entries_in_box(self, coords: IntArray, first: IntArray, last: IntArray) -> FloatArray:
+        """F at `coords` between `first` and `last`, as `entries`, from all cells of that box."""
+        cells = np.ravel_multi_index((coords - first).T, tuple(last - first))
+        fitted = np.empty((self.n_draws, len(coords)))
+
+        def fill(draw: int) -> None:
+            cores = self.cores(draw)
+            cut = [core[a:b] for core, a, b in zip(cores, first, last, strict=True)]
+            fitted[draw] = ring.dense(cut).ravel()[cells]
+
+        with one_blas_thread:
+            self._map(fill, range(self.n_draws))
+        return fitted
+
+    def _map(self, function: Callable[[int], None], items: range) -> None:
+        if self.n_jobs == 1 or len(items) == 1:
+            for item in items:
+                function(item)
+            return
+        with ThreadPoolExecutor(self.n_jobs) as pool:
+            list(pool.map(function, items))
+
+
+def _unflatten(draws: Draws, row: int, shape: tuple[int, ...]) -> list[FloatArray]:
+    """Views of one draw as cores."""
+    cores = []
+    for mode, size in enumerate(shape):
+        left, right = int(draws.bonds[mode - 1]), int(draws.bonds[mode])
+        start = int(draws.starts[mode])
+        core_shape = (size, draws.strands, left, right)
+        part = draws.flat[row, start : start + prod(core_shape)]
+        cores.append(part.reshape(core_shape))
+    return cores

@@ -1,0 +1,141 @@
+"""Labels that the data never showed, answered by the prior.
+
+A prior says how the slices of a mode are spread, and the known ones what can be learned of that.
+The slice of a new label, in every draw of the posterior, is one more draw from there: equation (24)
+of docs/model.md. It is as if the label had been there from the start, without a value.
+
+What is drawn depends on the seed, the draw and the label alone, not on what else is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayesring.model import ring
+from bayesring.infer.streams import Purpose, Streams
+from bayesring.engine.threads import one_blas_thread
+from bayesring.data.labels import NewLabels, numbers_of
+from bayesring.posterior.posterior import Posterior
+from bayesring.priors.protocol import CorePrior
+from bayesring.model.types import FloatArray, IntArray, RingSize
+
+PART_BYTES = 2**27
+"""Slices of all draws, known and new, that are brought together at a time."""
+
+
+def widen(posterior: Posterior, prior: CorePrior, added: NewLabels, seed: int) -> Posterior:
+    """The posterior with room for new labels, whose coordinates follow the known ones."""
+    if not any(len(new) for new in added):
+        return posterior
+    return Widened(
+        tuple(size + len(new) for size, new in zip(posterior.shape, added, strict=True)),
+        posterior.likelihood,
+        posterior.location,
+        posterior.scale,
+        posterior.chains,
+        posterior.n_jobs,
+        known=posterior,
+        prior=prior,
+        numbers=tuple(numbers_of(new) for new in added),
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True)
+class Widened(Posterior):
+    """A posterior that makes slices for new labels when cells of theirs are asked for.
+
+    Its `shape` has them; its `chains` do not, and so it answers for cells and parts alone.
+
+    Parameters
+    ----------
+    known : the posterior of the known labels
+    prior : of the cores
+    numbers : per mode one number for every new label, the key of its random stream
+    seed : of the fit
+    """
+
+    known: Posterior = field(kw_only=True)
+    prior: CorePrior = field(kw_only=True)
+    numbers: tuple[Sequence[int], ...] = field(kw_only=True)
+    seed: int = field(kw_only=True)
+
+    def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
+        """The posterior of the given levels of each mode, with slices for the new among them."""
+        sizes = self.known.shape
+        part = self.known.at_levels(
+            [np.where(own < size, own, 0) for own, size in zip(levels, sizes, strict=True)]
+        )
+        for mode, (own, size) in enumerate(zip(levels, sizes, strict=True)):
+            places = np.flatnonzero(own >= size)
+            if len(places):
+                self._draw(part, mode, places, own[places] - size)
+        return part
+
+    def _draw(self, part: Posterior, mode: int, places: IntArray, new: IntArray) -> None:
+        """Fill the slices at `places` of a core with those of some new labels, in every draw."""
+        rows = [
+            (chain, row) for chain, own in enumerate(self.chains) for row in range(len(own.flat))
+        ]
+        streams = [Streams.of_chain(self.seed, chain) for chain in range(len(self.chains))]
+        noise = []
+        for own, draws in zip(streams, self.chains, strict=True):
+            size = (len(draws.flat), draws.strands, draws.bonds[mode - 1], draws.bonds[mode])
+            keyed = [own.rng(0, Purpose.UNSEEN, mode, self.numbers[mode][label]) for label in new]
+            noise.append(np.stack([rng.standard_normal(size) for rng in keyed], axis=1))
+
+        def fill(draw: int) -> None:
+            chain, row = rows[draw]
+            draws = self.chains[chain]
+            weights = draws.bond_weights(row, mode)
+            core = ring.unweighted(self.known.cores(draw)[mode], weights)
+            rng = streams[chain].rng(int(draws.scans[row]), Purpose.POPULATION, mode)
+            slices = self.prior.new_slices(rng, core, noise[chain][row])
+            part.cores(draw)[mode][places] = slices * weights[:, None]
+
+        with one_blas_thread:
+            self._map(fill, range(len(rows)))
+
+    def entries(self, coords: IntArray) -> FloatArray:
+        """F at `coords` for every draw, as of any posterior."""
+        part, places = self._part(coords)
+        return part.entries(places)
+
+    def _chunks(self, coords: IntArray, boxes: bool = False) -> Iterator[tuple[slice, FloatArray]]:
+        for begin, end in self._cuts(coords, 0, len(coords)):
+            part, places = self._part(coords[begin:end])
+            for rows, fitted in part._chunks(places, boxes):
+                yield slice(begin + rows.start, begin + rows.stop), fitted
+
+    def _cuts(self, coords: IntArray, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Pieces of the rows, halved until the slices that each needs fit in their budget."""
+        own = coords[begin:end]
+        if len(own) > 1 and np.any(own >= self.known.shape):
+            needed = [len(np.unique(column)) for column in own.T]
+            if self._bytes(needed) > PART_BYTES:
+                middle = (begin + end) // 2
+                yield from self._cuts(coords, begin, middle)
+                yield from self._cuts(coords, middle, end)
+                return
+        yield begin, end
+
+    def _bytes(self, n_slices: Sequence[int]) -> int:
+        """Bytes of so many slices of every mode, in all draws."""
+        return sum(
+            draws.flat.itemsize
+            * len(draws.flat)
+            * RingSize(draws.strands, tuple(draws.bonds.tolist())).parameters(tuple(n_slices))
+            for draws in self.chains
+        )
+
+    def _part(self, coords: IntArray) -> tuple[Posterior, IntArray]:
+        """A posterior of the slices that some cells need, and the cells in it."""
+        if np.all(coords < self.known.shape):
+            return self.known, coords
+        levels, places = zip(
+            *(np.unique(own, return_inverse=True) for own in coords.T), strict=True
+        )
+        return self.at_levels(levels), np.stack(places, axis=1)
