@@ -29,7 +29,7 @@ from bayesring.model.rank import (
     keep_strands,
 )
 from bayesring.infer.chains import Schedule, run_chains
-from bayesring.infer.streams import Streams
+from bayesring.engine.streams import Streams
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import Fixed, NormalWishart
 from bayesring.model.types import RingSize

@@ -15,7 +15,7 @@ from bayesring.infer.problem import make_problem
 from bayesring.model.joint import draw_prior, simulate
 from bayesring.model.rank import FixedRank
 from bayesring.infer.chains import Chain, Draws, Schedule, collect, run_chains
-from bayesring.infer.streams import Streams
+from bayesring.engine.streams import Streams
 from bayesring.engine.threads import one_blas_thread
 from bayesring.likelihoods import Gaussian
 from bayesring.data.observations import Observations

@@ -13,7 +13,7 @@ from bayesring.infer.learner import Learner
 from bayesring.infer.online_em import FEWEST_BATCHES, Settings, Sources
 from bayesring.data.batches import ArrayRows
 from bayesring.infer.chains import Draws, Outcome
-from bayesring.infer.streams import Streams
+from bayesring.engine.streams import Streams
 from bayesring.engine.threads import count_threads, one_blas_thread
 from bayesring.likelihoods import Likelihood
 from bayesring.data.observations import Observations

@@ -14,7 +14,7 @@ from bayesring import likelihoods, priors
 from bayesring.posterior import store as storage
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
-from bayesring.infer.streams import Streams
+from bayesring.engine.streams import Streams
 from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Likelihood
 from bayesring.priors import CorePrior

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesring.infer.learner import E_STEP, Learner
-from bayesring.infer.streams import Streams
+from bayesring.engine.streams import Streams
 from bayesring.kernels.adam import FIRST
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior

@@ -12,7 +12,7 @@ from bayesring.model import ring
 from bayesring.infer import learner as learner_module
 from bayesring.infer.free_energy import free_energy
 from bayesring.data.batches import ArrayRows
-from bayesring.infer.streams import Streams
+from bayesring.engine.streams import Streams
 from bayesring.data.observations import Observations
 from bayesring.priors import NormalWishart, RingPrior
 from tests.online.learners import (

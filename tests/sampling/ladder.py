@@ -14,7 +14,7 @@ from bayesring.model import ring
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.model.joint import draw_prior, simulate
-from bayesring.infer.streams import Streams
+from bayesring.engine.streams import Streams
 from bayesring.model.types import RingSize
 
 COORDS = np.array(

@@ -15,7 +15,7 @@ from bayesring.model import ring
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.model.joint import log_joint
-from bayesring.infer.streams import Streams
+from bayesring.engine.streams import Streams
 from bayesring.engine.operations import CoreTask
 from bayesring.likelihoods import Gaussian
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart

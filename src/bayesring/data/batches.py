@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bayesring.infer.streams import Purpose, Streams
+from bayesring.engine.streams import Purpose, Streams
 from bayesring.data.observations import Observations, in_order
 from bayesring.model.types import FloatArray, IntArray
 
@@ -64,7 +64,55 @@ def one_pass(rows: Rows, streams: Streams, size: int, epoch: int = 0) -> Iterato
             yield Chunk(own, values[cut].astype(float, copy=False))
 
 
-def batches(rows: Rows, streams: Streams, size: int) -> Iterator[Chunk]:
-    """Batches without end, pass after pass."""
-    for epoch in count():
-        yield from one_pass(rows, streams, size, epoch)
+class Position(NamedTuple):
+    """A place in an endless series of batches."""
+
+    epoch: int = 0
+    batch: int = 0
+    """Batches of this pass that lie behind."""
+
+
+class Feed:
+    """Batches without end, pass after pass, from any position on.
+
+    To go on where it stopped costs nothing; to begin elsewhere, the pass is gone through again up
+    to there.
+    """
+
+    def __init__(self, rows: Rows, streams: Streams, size: int) -> None:
+        self.rows = rows
+        self._streams, self._size = streams, size
+        self._at = Position()
+        self._batches = self._from(self._at)
+
+    def read(self, position: Position, n_rows: int) -> Iterator[tuple[Chunk, Position]]:
+        """Batches from `position` on, with the position behind each, until they have `n_rows`."""
+        if position != self._at:
+            self._at, self._batches = position, self._from(position)
+        while n_rows > 0:
+            chunk, self._at = next(self._batches)
+            n_rows -= len(chunk.values)
+            yield chunk, self._at
+
+    def _from(self, position: Position) -> Iterator[tuple[Chunk, Position]]:
+        for epoch in count(position.epoch):
+            behind = position.batch if epoch == position.epoch else 0
+            chunks = one_pass(self.rows, self._streams, self._size, epoch)
+            for number, chunk in enumerate(chunks):
+                if number >= behind:
+                    yield chunk, Position(epoch, number + 1)
+
+
+class Sources(NamedTuple):
+    """What rings learn from."""
+
+    part: Rows
+    """All rows but the held-out ones."""
+    whole: Rows
+    """All rows to settle on in the end; the same as `part` if held-out ones stay out."""
+    judged: Observations
+    """Observations that rings are judged by: those held out, or all if there are too few."""
+    sample: Rows
+    """Rows on which the size of the ring is chosen."""
+    is_held_out: bool
+    """Whether those that judge were held out."""

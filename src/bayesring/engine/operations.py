@@ -1,24 +1,29 @@
-"""How the slices of a core are drawn: jointly, or entry by entry. Each works on one block."""
+"""What is done to a block: each operation is a pure function of a task and one block.
+
+A task holds all that a block needs besides its own data. Both can be sent to another process, and
+so can the results. These functions, and what `Engine` makes of them, are the only way to kernels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bayesring.infer.streams import Purpose, Streams
+import numpy as np
+
+from bayesring.data.blocks import Block
+from bayesring.engine.streams import Purpose, Streams
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import entrywise as entrywise_kernel
 from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods.likelihood import Likelihood
-from bayesring.data.observations import Block
 from bayesring.model.ring import FlatRing
-from bayesring.model.types import FloatArray, SlicePrior, WorkingResponse
+from bayesring.model.types import FloatArray, IntArray, SlicePrior, WorkingResponse
 
 
 class CoreTask(NamedTuple):
     """All that a block needs, besides its own data, to draw its slices."""
 
-    mode: int
     flat: FlatRing
     """The ring with its weights folded in."""
     weights: FloatArray
@@ -30,51 +35,137 @@ class CoreTask(NamedTuple):
     nuisance: FloatArray
     streams: Streams
     scan: int
+    runs: IntArray | None = None
+    """(n, 2), first slice and slice after the last of what is drawn jointly; None for each alone."""
+
+
+class StatisticsTask(NamedTuple):
+    """All that a block needs for the statistics of its likelihood."""
+
+    flat: FlatRing
+    likelihood: Likelihood
+    nuisance: FloatArray
+    streams: Streams
+    scan: int
+
+
+Drawn = tuple[FloatArray, ...]
+"""Slices (J, K), and sums w a a' and s a for the bond's weights, equation (7); or, for a part of a
+slice, its statistics (4) alone."""
 
 
 class Update(NamedTuple):
     """A way to draw the slices of a block."""
 
-    draw: Callable[[CoreTask, Block], tuple[FloatArray, ...]]
-    """Returns slices (J, K), and sums w a a' and s a for the bond's weights, equation (7); or, for
-    a part of a slice, the statistics (4)."""
+    draw: Callable[[CoreTask, Block], Drawn]
     cuts_slices: bool
     """Whether a large slice may be cut into blocks of its own."""
     diagonal_only: bool
     """Whether it needs a prior with independent entries."""
 
 
-def draw_jointly(task: CoreTask, block: Block) -> tuple[FloatArray, ...]:
+def draw_jointly(task: CoreTask, block: Block) -> Drawn:
     """All entries of a slice at once, equations (4) to (6)."""
-    working = working_response(task, block)
-    arguments = (*task.flat, task.mode, block.others, block.bounds, *working)
+    arguments = (*task.flat, block.mode, block.others, block.bounds, *working_response(task, block))
     if block.is_part:
         return (slices_kernel.slice_statistics(*arguments),)
-    prior, (diagonal, linear) = task.slice_prior, _own_terms(task, block)
     return slices_kernel.draw_slices(  # type: ignore[no-any-return]
         *arguments,
         task.weights,
-        prior.precision,
+        task.slice_prior.precision,
+        *task.slice_prior.rows(block.slices),
+        _noise(task, block),
+    )
+
+
+def draw_entrywise(task: CoreTask, block: Block) -> Drawn:
+    """One entry after the other, given the rest of its slice, equation (6')."""
+    slices = task.core[block.slices]
+    diagonal, linear, _ = task.slice_prior.rows(block.slices)
+    return entrywise_kernel.draw_entries(  # type: ignore[no-any-return]
+        *task.flat,
+        block.mode,
+        block.others,
+        block.bounds,
+        *working_response(task, block),
+        task.weights,
+        slices.reshape(len(slices), -1),
         diagonal,
         linear,
         _noise(task, block),
     )
 
 
-def draw_entrywise(task: CoreTask, block: Block) -> tuple[FloatArray, ...]:
-    """One entry after the other, given the rest of its slice, equation (6')."""
-    slices = task.core[_slices(block)]
-    return entrywise_kernel.draw_entries(  # type: ignore[no-any-return]
-        *task.flat,
-        task.mode,
-        block.others,
-        block.bounds,
-        *working_response(task, block),
-        task.weights,
-        slices.reshape(len(slices), -1),
-        *_own_terms(task, block),
-        _noise(task, block),
-    )
+def draw_runs(task: CoreTask, block: Block) -> Drawn:
+    """Those of the task's runs that lie in the block, each jointly; NaN in all other slices."""
+    assert task.runs is not None
+    weight, shift = working_response(task, block)
+    noise = _noise(task, block)
+    rank = task.weights.size
+    slices = np.full(noise.shape, np.nan)
+    totals = np.zeros((rank, rank)), np.zeros(rank)
+    columns, size = int(task.flat.bonds[block.mode]), noise.shape[1]
+    inside = (task.runs[:, 0] >= block.slices.start) & (task.runs[:, 1] <= block.slices.stop)
+    for first, last in task.runs[inside] - block.first:
+        found = []
+        for j in range(first, last):
+            cut = slice(block.bounds[j], block.bounds[j + 1])
+            others = np.ascontiguousarray(block.others[:, cut])
+            bounds = np.array([0, others.shape[1]])
+            response = weight[cut], shift[cut]
+            found.append(
+                slices_kernel.slice_statistics(*task.flat, block.mode, others, bounds, *response)
+            )
+        terms = [slices_kernel.slice_terms(each, columns, task.weights, size) for each in found]
+        slices[first:last] = draw_run(task, block.first + first, terms, noise[first:last])
+        for each, drawn in zip(found, slices[first:last], strict=True):
+            slices_kernel.weight_terms(each, columns, drawn, *totals)
+    return slices, *totals
+
+
+def draw_run(
+    task: CoreTask, first: int, terms: list[tuple[FloatArray, FloatArray]], noise: FloatArray
+) -> FloatArray:
+    """Draw consecutive slices (m, K) jointly, given those before and behind them.
+
+    Their precision is block tridiagonal, M = L L'. With L_i on the diagonal of L and B_i' below it,
+    L_i L_i' = M_ii - B_{i-1}' B_{i-1} and B_i = L_i^-1 M_{i,i+1}; the draw is
+    L^-T (L^-1 h + noise), forward and then backward.
+    """
+    prior, n_slices = task.slice_prior, len(task.core)
+    last = first + len(terms)
+    diagonal, linear, factors = prior.rows(slice(first, last))
+
+    def own(table: FloatArray, i: int) -> FloatArray:
+        return np.asarray(table[0 if len(table) == 1 else i])
+
+    def neighbour(link: int, slice_at: int) -> FloatArray:
+        assert prior.links is not None
+        return np.asarray(prior.links[link] * prior.precision @ task.core[slice_at].ravel())
+
+    lowers, bands, solved = [], [], []
+    for i, (precision, shift) in enumerate(terms):
+        matrix = own(factors, i) * prior.precision + np.diag(own(diagonal, i)) + precision
+        right = own(linear, i) + shift
+        if prior.links is not None and i == 0 and first > 0:
+            right = right + neighbour(first - 1, first - 1)
+        if prior.links is not None and i == len(terms) - 1 and last < n_slices:
+            right = right + neighbour(last - 1, last)
+        if i > 0:
+            matrix = matrix - bands[-1].T @ bands[-1]
+            right = right - bands[-1].T @ solved[-1]
+        lowers.append(np.linalg.cholesky(matrix))
+        solved.append(np.linalg.solve(lowers[-1], right))
+        if i + 1 < len(terms):
+            assert prior.links is not None  # or slices would be drawn one by one
+            bands.append(np.linalg.solve(lowers[-1], -prior.links[first + i] * prior.precision))
+    drawn = np.empty_like(noise)
+    for i in reversed(range(len(terms))):
+        right = solved[i] + noise[i]
+        if i + 1 < len(terms):
+            right = right - bands[i] @ drawn[i + 1]
+        drawn[i] = np.linalg.solve(lowers[i].T, right)
+    return drawn
 
 
 JOINT = Update(draw_jointly, cuts_slices=True, diagonal_only=False)
@@ -82,26 +173,41 @@ ENTRYWISE = Update(draw_entrywise, cuts_slices=False, diagonal_only=True)
 UPDATES = {"slice": JOINT, "entry": ENTRYWISE}
 
 
+def statistics(task: StatisticsTask, block: Block) -> FloatArray:
+    """The likelihood's statistics of the block's observations at the entries as they stand."""
+    likelihood, response = task.likelihood, None
+    predictor = fitted(task.flat, block)
+    if likelihood.sees_response:
+        rng = task.streams.rng(task.scan, Purpose.STATISTICS, block.mode, block.number)
+        response = likelihood.augment(rng, predictor, block.values, task.nuisance, block.given)
+    return likelihood.statistics(predictor, block.values, task.nuisance, block.given, response)
+
+
 def working_response(task: CoreTask, block: Block) -> WorkingResponse:
-    """w_n and s_n of the block's observations, drawn anew in every pass if they are random."""
-    if not task.likelihood.augments:
-        return task.likelihood.augment(None, block.values, block.values, task.nuisance)
-    fitted = entries_kernel.entries(*task.flat, task.mode, block.own, block.others, block.bounds[0])
-    rng = task.streams.rng(task.scan, Purpose.AUGMENT, task.mode, block.number)
-    return task.likelihood.augment(rng, fitted, block.values, task.nuisance)
+    """w_n and s_n of the block's observations, drawn anew in every pass if they are random.
+
+    They are a function of the ring at the beginning of the pass: however often a pass asks for
+    them, they are the same.
+    """
+    likelihood, offset = task.likelihood, block.given.offset
+    if likelihood.augments:
+        rng = task.streams.rng(task.scan, Purpose.AUGMENT, block.mode, block.number)
+        weight, shift = likelihood.augment(
+            rng, fitted(task.flat, block), block.values, task.nuisance, block.given
+        )
+    else:
+        weight, shift = likelihood.augment(
+            None, block.values, block.values, task.nuisance, block.given
+        )
+    return WorkingResponse(weight, shift if offset is None else shift - weight * offset)
 
 
-def _slices(block: Block) -> slice:
-    return slice(block.first, block.first + block.bounds.size - 1)
-
-
-def _own_terms(task: CoreTask, block: Block) -> tuple[FloatArray, FloatArray]:
-    """Diagonal and linear terms of the prior of the block's slices."""
-    prior = task.slice_prior
-    own = slice(None) if len(prior.linear) == 1 else _slices(block)
-    return prior.diagonal[own], prior.linear[own]
+def fitted(flat: FlatRing, block: Block) -> FloatArray:
+    """f_n of the block's observations, offsets included."""
+    found = entries_kernel.entries(*flat, block.mode, block.own, block.others)
+    return np.asarray(found if block.given.offset is None else found + block.given.offset)
 
 
 def _noise(task: CoreTask, block: Block) -> FloatArray:
-    rng = task.streams.rng(task.scan, Purpose.SLICES, task.mode, block.number)
+    rng = task.streams.rng(task.scan, Purpose.SLICES, block.mode, block.number)
     return rng.standard_normal((block.bounds.size - 1, len(task.slice_prior.precision)))

@@ -14,15 +14,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import ExitStack
-from typing import Any, TypeVar
+from functools import cache, partial
+from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-from bayesring.data.observations import Block
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from bayesring.data.blocks import Block
+from bayesring.engine.protocol import Blocks, Engine, Item, Result, Task
 
 
 class Stopped(Exception):
@@ -32,7 +30,8 @@ class Stopped(Exception):
 class _OneBlasThread:
     """Holds BLAS to one thread while anyone in the process needs it, and puts it back after.
 
-    The limit is one of the whole process, so fits that overlap must share it.
+    The limit is one of the whole process, so fits that overlap must share it. Other pools, such as
+    OpenMP's, are left alone.
     """
 
     def __init__(self) -> None:
@@ -43,7 +42,7 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._limit = threadpool_limits(1)
+                self._limit = _blas().limit(limits=1)
             self._users += 1
 
     def __exit__(self, *exception: object) -> None:
@@ -53,29 +52,63 @@ class _OneBlasThread:
                 self._limit.restore_original_limits()
 
 
+@cache
+def _blas() -> ThreadpoolController:
+    """Controls the BLAS libraries of NumPy and SciPy, which are loaded by now."""
+    return ThreadpoolController().select(user_api="blas")
+
+
 one_blas_thread = _OneBlasThread()
 
 
-class ChainThreads:
-    """Two pools: one thread per running chain, and helpers for their blocks."""
+class Threads(Engine):
+    """Threads of this process.
 
-    def __init__(self, n_chains: int, n_jobs: int) -> None:
-        self._n_jobs = n_jobs
-        self._drivers = ThreadPoolExecutor(min(n_chains, n_jobs))
-        self._helpers = ThreadPoolExecutor(max(1, n_jobs - 1))
-        self._stack = ExitStack()
+    Two pools while it is open: one thread per running chain, and helpers for their blocks. Closed,
+    it still maps pieces, with threads made for the purpose; so it can be kept, copied and pickled.
+
+    Parameters
+    ----------
+    n_jobs : threads
+    """
+
+    def __init__(self, n_jobs: int = 1) -> None:
+        self.n_jobs = n_jobs
+        self._drivers: ThreadPoolExecutor | None = None
+        self._helpers: ThreadPoolExecutor | None = None
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._running = 0
 
-    def __enter__(self) -> ChainThreads:
-        self._stack.enter_context(one_blas_thread)
-        self._stack.enter_context(self._helpers)
-        self._stack.enter_context(self._drivers)
+    def __getstate__(self) -> dict[str, Any]:
+        """Only the number of threads: pools and locks belong to a process."""
+        return {"n_jobs": self.n_jobs}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Threads) and other.n_jobs == self.n_jobs
+
+    def __hash__(self) -> int:
+        return hash(self.n_jobs)
+
+    def __enter__(self) -> Threads:
+        one_blas_thread.__enter__()
+        self._stop.clear()
+        self._drivers = ThreadPoolExecutor(self.n_jobs)
+        self._helpers = ThreadPoolExecutor(max(1, self.n_jobs - 1))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._stack.close()
+        assert self._drivers is not None
+        assert self._helpers is not None
+        try:
+            self._drivers.shutdown()
+            self._helpers.shutdown()
+        finally:
+            self._drivers = self._helpers = None
+            one_blas_thread.__exit__()
 
     def map_chains(self, work: Callable[[Item], Result], chains: Sequence[Item]) -> list[Result]:
         """Run `work` on every chain; the first failure, or an interrupt, stops them all."""
@@ -92,6 +125,7 @@ class ChainThreads:
                 with self._lock:
                     self._running -= 1
 
+        assert self._drivers is not None, "map_chains needs an open engine"
         futures = [self._drivers.submit(one, chain) for chain in chains]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
@@ -106,22 +140,38 @@ class ChainThreads:
             raise next(error for error in errors if error and not isinstance(error, Stopped))
         return [future.result() for future in futures]
 
+    def map_pieces(self, work: Callable[[Item], Result], pieces: Sequence[Item]) -> list[Result]:
+        """Run `work` on independent pieces, BLAS on one thread meanwhile."""
+        with one_blas_thread:
+            if self.n_jobs == 1 or len(pieces) <= 1:
+                return [work(piece) for piece in pieces]
+            if self._drivers is not None:
+                return list(self._drivers.map(work, pieces))
+            with ThreadPoolExecutor(self.n_jobs) as pool:
+                return list(pool.map(work, pieces))
+
     def map_blocks(
-        self, function: Callable[[Block], Any], blocks: Iterable[Block]
-    ) -> Iterable[Any]:
+        self, operation: Callable[[Task, Block], Result], task: Task, blocks: Blocks
+    ) -> Iterable[Result]:
         """Work on blocks here, with the help of threads that no chain needs."""
         if self._stop.is_set():
             raise Stopped
-        blocks = tuple(blocks)
+        function = partial(operation, task)
         running = max(1, self._running)
-        helpers = min(-(-(self._n_jobs - running) // running), len(blocks) - 1)
-        return self._share(function, blocks, helpers) if helpers > 0 else map(function, blocks)
+        helpers = min(-(-(self.n_jobs - running) // running), len(blocks) - 1)
+        if helpers <= 0 or self._helpers is None:
+            return map(function, blocks)
+        return self._share(function, blocks, self._helpers, helpers)
 
     def _share(
-        self, function: Callable[[Block], Any], blocks: tuple[Block, ...], helpers: int
-    ) -> Iterator[Any]:
+        self,
+        function: Callable[[Block], Result],
+        blocks: Blocks,
+        pool: ThreadPoolExecutor,
+        helpers: int,
+    ) -> Iterator[Result]:
         waiting = deque(enumerate(blocks))
-        finished: dict[int, Any] = {}
+        finished: dict[int, Result] = {}
 
         def work_on_next() -> bool:
             try:
@@ -139,7 +189,7 @@ class ChainThreads:
                 waiting.clear()
                 raise
 
-        futures = [self._helpers.submit(work) for _ in range(helpers)]
+        futures = [pool.submit(work) for _ in range(helpers)]
         try:
             for number in range(len(blocks)):
                 while number not in finished and work_on_next():
@@ -152,6 +202,10 @@ class ChainThreads:
         finally:
             waiting.clear()
             wait([future for future in futures if not future.cancel()])
+
+
+ONE_THREAD = Threads(1)
+"""An engine for whoever has none."""
 
 
 def count_threads(n_jobs: int | None) -> int:

@@ -11,23 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from bayesring.model import ring
-from bayesring.infer import gibbs, holdout
-from bayesring.infer.problem import BlockMap, BrokenChain, Problem, StepInfo, make_problem
-from bayesring.infer.holdout import Predicted, RunningMoments, Watch
-from bayesring.infer.learner import Learner
-from bayesring.model.rank import Look, RankPolicy
-from bayesring.infer.streams import Streams
-from bayesring.engine.threads import ChainThreads
-from bayesring.engine.operations import JOINT, Update
-from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.data.blocks import observations_of
 from bayesring.data.observations import Observations
-from bayesring.priors.protocol import RingPrior
-from bayesring.model.types import FloatArray, IntArray, RingState
+from bayesring.data.splitting import hold_out, rejoin
+from bayesring.engine.protocol import Engine
+from bayesring.engine.streams import Purpose, Streams
+from bayesring.engine.threads import ONE_THREAD
+from bayesring.infer import gibbs, holdout
+from bayesring.infer.holdout import RunningMoments, Watch
+from bayesring.infer.problem import BrokenChain, Method, Problem, StepInfo, make_problem
+from bayesring.infer.state import Draws, Outcome, ScanReport, Trace
+from bayesring.model import ring
+from bayesring.model.rank import Look, RankPolicy
+from bayesring.model.spec import Model
+from bayesring.model.types import FloatArray, RingState
 
 ADAPT, EXPLORE = 1 / 2, 3 / 4
 """Shares of the warm-up after which the rank rests, and after which exploration ends."""
@@ -35,7 +37,7 @@ CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
 """Scans between two calibrations of a likelihood, and scans that the first needs."""
 
 
-class Schedule(NamedTuple):
+class Length(NamedTuple):
     """How long a chain runs and how much of it is kept."""
 
     warmup: int
@@ -58,67 +60,6 @@ class Schedule(NamedTuple):
         return max(1, -(-self.draws * draw_bytes // self.max_bytes))
 
 
-class Draws(NamedTuple):
-    """Kept draws of one chain, all of one rank, weights folded into the cores."""
-
-    flat: FloatArray
-    """(draws, N), one row per draw, laid out as in `ring.FlatRing`."""
-    starts: IntArray
-    bonds: IntArray
-    """(D,), rank of each bond of a strand."""
-    strands: int
-    nuisance: FloatArray
-    """(draws, p)."""
-    scans: IntArray
-    """(draws,), which scans were kept, from 1."""
-    weights: FloatArray
-    """(draws, W), lambda of every bond, end to end."""
-
-    @property
-    def rank(self) -> tuple[int, ...]:
-        """Rank of each bond, all strands together."""
-        return tuple(self.strands * int(number) for number in self.bonds)
-
-    def bond_weights(self, row: int, bond: int) -> FloatArray:
-        """lambda^(d) of one draw, (S, R_d)."""
-        ends = np.cumsum(self.rank)
-        return np.split(self.weights[row], ends[:-1])[bond].reshape(self.strands, -1)
-
-
-class Trace(NamedTuple):
-    """What was seen at every scan of one chain, warm-up included."""
-
-    rank: IntArray
-    """(scans, D)."""
-    log_likelihood: FloatArray
-    """(scans,)."""
-    described: dict[str, FloatArray]
-    """The likelihood's own numbers, (scans,) each."""
-
-
-class Outcome(NamedTuple):
-    """What a run of several chains gives."""
-
-    likelihood: Likelihood
-    """The one that the chains ended with: calibrated, if it had open bounds."""
-    chains: list[tuple[Draws, Trace]]
-    held_out: Predicted | None
-    """Expectations for held-out observations before the chains saw them, if any were held out."""
-    learners: tuple[Learner, ...] = ()
-    """The rings of online EM, which may go on with more data."""
-    failure: Exception | None = None
-    """What ended a stream of data before its time."""
-
-
-class Report(NamedTuple):
-    """Progress of one chain after one scan."""
-
-    chain: int
-    scan: int
-    rank: tuple[int, ...]
-    described: dict[str, float]
-
-
 @dataclass
 class Chain:
     """A chain on its way: where it stands and what has been seen."""
@@ -127,7 +68,7 @@ class Chain:
     streams: Streams
     state: RingState
     scale: float = 1.0
-    report: Callable[[Report], None] | None = None
+    report: Callable[[ScanReport], None] | None = None
     scan: int = 0
     rank: list[tuple[int, ...]] = field(default_factory=list)
     log_likelihood: list[float] = field(default_factory=list)
@@ -135,11 +76,11 @@ class Chain:
     losses: list[float] = field(default_factory=list)
     """Held-out loss after each scan of exploration; empty if nothing is held out."""
 
-    def step(self, problem: Problem, map_blocks: BlockMap) -> StepInfo:
+    def step(self, problem: Problem, engine: Engine) -> StepInfo:
         """Go on by one scan, write down what is seen, and report it."""
         self.scan += 1
         try:
-            self.state, info = gibbs.step(self.streams, self.scan, self.state, problem, map_blocks)
+            self.state, info = gibbs.step(self.streams, self.scan, self.state, problem, engine)
         except (BrokenChain, np.linalg.LinAlgError) as error:
             raise BrokenChain(
                 f"Sampling broke down in chain {self.number}, scan {self.scan}: {error}. Numbers "
@@ -152,7 +93,7 @@ class Chain:
         for name, number in numbers.items():
             self.described.setdefault(name, []).append(float(number))
         if self.report is not None:
-            self.report(Report(self.number, self.scan, self.state.rank, numbers))
+            self.report(ScanReport(self.number, self.scan, self.state.rank, numbers))
         return info
 
     @property
@@ -174,53 +115,64 @@ def explore(
     chain: Chain,
     problem: Problem,
     policy: RankPolicy,
-    schedule: Schedule,
+    length: Length,
     held: Observations | None = None,
-    map_blocks: BlockMap = map,
+    engine: Engine = ONE_THREAD,
     until: int | None = None,
 ) -> RunningMoments | None:
     """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
 
-    Ends with the exploration of `schedule`, or already after scan `until`. While the rank changes,
+    Ends with the exploration of `length`, or already after scan `until`. While the rank changes,
     the likelihood is calibrated by the last scans, afterwards by all since; the moments of these
     are what is returned.
     """
     watch = None if held is None else Watch(held)
-    last = schedule.explore if until is None else min(until, schedule.explore)
+    last = length.explore if until is None else min(until, length.explore)
     while chain.scan < last:
-        info = chain.step(problem, map_blocks)
-        adapts = chain.scan <= schedule.adapt
+        info = chain.step(problem, engine)
+        adapts = chain.scan <= length.adapt
         if watch is not None:
-            chain.losses.append(watch.see(chain.flat, problem.likelihood, chain.state.nuisance))
+            chain.losses.append(
+                watch.see(chain.flat, problem.likelihood, chain.state.nuisance, engine)
+            )
             moments = watch.recent if adapts else watch.settled
             if moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0:
                 likelihood = problem.likelihood.calibrate(
                     watch.data.values, moments.mean, moments.variance
                 )
                 problem = problem._replace(likelihood=likelihood)
-            if chain.scan == schedule.adapt:
+            if chain.scan == length.adapt:
                 watch.settle()
         if adapts:
-            left = schedule.adapt - chain.scan
-            look = Look(chain.streams, chain.scan, left, info, problem, chain.losses)
+            left = length.adapt - chain.scan
+            look = Look(
+                partial(chain.streams.rng, chain.scan, Purpose.RANK),
+                chain.scan,
+                left,
+                info.energy,
+                problem.counts,
+                problem.information,
+                problem.prior,
+                chain.losses,
+            )
             chain.state = policy.adapt(chain.state, look)
     return None if watch is None else watch.settled
 
 
 def collect(
-    chain: Chain, problem: Problem, schedule: Schedule, map_blocks: BlockMap = map
+    chain: Chain, problem: Problem, length: Length, engine: Engine = ONE_THREAD
 ) -> tuple[Draws, Trace]:
     """Settle, then keep draws."""
-    while chain.scan < schedule.warmup:
-        chain.step(problem, map_blocks)
-    thinning = schedule.thinning(sum(core.nbytes for core in chain.state.cores))
+    while chain.scan < length.warmup:
+        chain.step(problem, engine)
+    thinning = length.thinning(sum(core.nbytes for core in chain.state.cores))
     kept: list[ring.FlatRing] = []
     nuisance: list[FloatArray] = []
     scans: list[int] = []
     weights: list[FloatArray] = []
-    for place in range(1, schedule.draws + 1):
-        chain.step(problem, map_blocks)
-        if place % thinning == 0 or (place == schedule.draws and not kept):
+    for place in range(1, length.draws + 1):
+        chain.step(problem, engine)
+        if place % thinning == 0 or (place == length.draws and not kept):
             kept.append(chain.flat)
             nuisance.append(chain.state.nuisance)
             scans.append(chain.scan)
@@ -237,46 +189,57 @@ def collect(
     return draws, chain.trace
 
 
+class Sampling(NamedTuple):
+    """How chains are run."""
+
+    length: Length
+    seed: int
+    chains: int
+    method: Method = Method()
+    scale: float = 1.0
+    """Unit of the values, in which noise and errors are reported."""
+
+
 def run_chains(
     data: Observations,
-    likelihood: Likelihood,
-    prior: RingPrior,
-    policy: RankPolicy,
-    schedule: Schedule,
-    seed: int,
-    n_chains: int,
-    n_jobs: int,
-    scale: float = 1.0,
-    report: Callable[[Report], None] | None = None,
-    update: Update = JOINT,
-    block_size: int | None = None,
-    dtype: str = "float64",
+    model: Model,
+    sampling: Sampling,
+    engine: Engine,
+    report: Callable[[ScanReport], None] | None = None,
 ) -> Outcome:
-    """Run several chains on `n_jobs` threads."""
+    """Run several chains on an open engine."""
+    likelihood, prior, policy = model
+    length, seed, n_chains, method, scale = sampling
     explored, held, predicted = data, None, None
     wanted = likelihood.calibrates or policy.judges
-    if wanted and schedule.explore - schedule.adapt >= CALIBRATE_AFTER:
-        explored, held = holdout.hold_out(data, seed)
-    problem = make_problem(explored, likelihood, prior, update, block_size, dtype)
-    with ChainThreads(n_chains, n_jobs) as threads:
-        size = policy.start(len(data.shape))
-        chains = []
-        for number in range(n_chains):
-            streams = Streams.of_chain(seed, number)
-            state = gibbs.init(streams, problem, size)
-            chains.append(Chain(number, streams, state, scale, report))
+    if wanted and length.explore - length.adapt >= CALIBRATE_AFTER:
+        explored, held = hold_out(data, seed)
+        del data  # blocks hold all of it
+    problem = make_problem(explored, likelihood, prior, method, engine)
+    del explored
+    size = policy.start(len(problem.shape))
+    chains = []
+    for number in range(n_chains):
+        streams = Streams.of_chain(seed, number)
+        state = gibbs.init(streams, problem, size)
+        chains.append(Chain(number, streams, state, scale, report))
 
-        def explore_one(chain: Chain) -> RunningMoments | None:
-            return explore(chain, problem, policy, schedule, held, threads.map_blocks)
+    def explore_one(chain: Chain) -> RunningMoments | None:
+        watched = None if held is None else held.data
+        return explore(chain, problem, policy, length, watched, engine)
 
-        moments = [each for each in threads.map_chains(explore_one, chains) if each is not None]
-        if held is not None:
-            predicted = holdout.pooled(held, moments)
-            likelihood = likelihood.calibrate(held.values, predicted.mean, predicted.variance)
-            explored, problem = data, problem._replace(views=())  # room for the next
-            problem = make_problem(data, likelihood, prior, update, block_size, dtype)
+    moments = [each for each in engine.map_chains(explore_one, chains) if each is not None]
+    if held is not None:
+        predicted = holdout.pooled(held.data, moments)
+        likelihood = likelihood.calibrate(
+            held.data.values, predicted.mean, predicted.variance
+        )
+        whole = rejoin(observations_of(problem.views[0], problem.shape), held)
+        problem = problem._replace(views=())  # room for the next
+        problem = make_problem(whole, likelihood, prior, method, engine)
+        del whole
 
-        def collect_one(chain: Chain) -> tuple[Draws, Trace]:
-            return collect(chain, problem, schedule, threads.map_blocks)
+    def collect_one(chain: Chain) -> tuple[Draws, Trace]:
+        return collect(chain, problem, length, engine)
 
-        return Outcome(likelihood, threads.map_chains(collect_one, chains), predicted)
+    return Outcome(likelihood, engine.map_chains(collect_one, chains), predicted)

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
+
+from bayesring.data.blocks import blocks_of_modes
+from bayesring.data.observations import Observations
 from bayesring.engine.operations import JOINT, Update
-from bayesring.likelihoods.likelihood import Likelihood
-from bayesring.data.observations import Block, Observations, mode_views
-from bayesring.priors.protocol import RingPrior
-from bayesring.model.types import FloatArray
-
-BlockMap = Callable[[Callable[[Block], Any], Iterable[Block]], Iterable[Any]]
-"""Anything that works like the built-in `map`, and keeps the order."""
+from bayesring.engine.protocol import Blocks, Engine
+from bayesring.engine.threads import ONE_THREAD
+from bayesring.likelihoods import Likelihood
+from bayesring.model.types import FloatArray, IntArray
+from bayesring.priors import Coupling, RingPrior
 
 
 class Problem(NamedTuple):
     """Data and model of a fit. Never changes while sampling."""
 
     shape: tuple[int, ...]
-    views: tuple[tuple[Block, ...], ...]
+    views: tuple[Blocks, ...]
+    """The blocks of every mode, wherever the engine holds them."""
+    counts: tuple[IntArray, ...]
+    """Observations in each slice of each mode."""
     likelihood: Likelihood
     prior: RingPrior
+    """One prior per mode."""
     update: Update
     dtype: str = "float64"
-    """Of the products round the ring; everything else is float64."""
+    """Of the products around the ring; everything else is float64."""
 
     @property
     def n_observations(self) -> int:
         """Number of observations."""
-        return sum(block.values.size for block in self.views[0])
+        return int(self.counts[0].sum())
+
+    @property
+    def information(self) -> float:
+        """Number of observations, times how much each can tell."""
+        return self.n_observations * self.likelihood.information
 
 
 class StepInfo(NamedTuple):
@@ -46,14 +56,33 @@ class BrokenChain(FloatingPointError):
     """A scan met numbers that are not finite, or a matrix that is not positive definite."""
 
 
+class Method(NamedTuple):
+    """How scans are done."""
+
+    update: Update = JOINT
+    block_size: int | None = None
+    dtype: str = "float64"
+
+
 def make_problem(
     data: Observations,
     likelihood: Likelihood,
     prior: RingPrior,
-    update: Update = JOINT,
-    block_size: int | None = None,
-    dtype: str = "float64",
+    method: Method | Update = JOINT,
+    engine: Engine = ONE_THREAD,
 ) -> Problem:
-    """Sort and cut the data."""
-    views = mode_views(data, block_size, cut_slices=update.cuts_slices)
-    return Problem(data.shape, views, likelihood, prior, update, dtype)
+    """Sort and cut the data, and place them with the engine."""
+    if isinstance(method, Update):
+        method = Method(method)
+    update, block_size, dtype = method
+    prior = prior.for_shape(data.shape)
+    cut = [update.cuts_slices and each.coupling is Coupling.NONE for each in prior.modes]
+    blocks = blocks_of_modes(data, block_size, cut)
+    counts = []
+    for n_slices, own in zip(data.shape, blocks, strict=True):
+        of_mode = np.zeros(n_slices, dtype=np.int64)
+        for block in own:
+            of_mode[block.slices] += np.diff(block.bounds)
+        counts.append(of_mode)
+    views = tuple(engine.place(each) for each in blocks)
+    return Problem(data.shape, views, tuple(counts), likelihood, prior, update, dtype)

@@ -7,12 +7,12 @@ from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
 
 
 @njit(**OPTIONS)
-def entries(flat, starts, bonds, strands, mode, own, others, begin):
+def entries(flat, starts, bonds, strands, mode, own, others):
     """f_n, the sum over strands of tr(A^(d)[own_n] T_n), equation (2) of docs/model.md.
 
-    `own` (n,) are the indices of mode d; those of the modes after it in ring order are the columns
-    ``begin`` to ``begin + n`` of `others` (D - 1, M). Quickest where equal indices of mode d follow
-    each other. Twin: `bayesring.model.ring.entries`.
+    `own` (n,) are the indices of mode d, `others` (D - 1, n) those of the modes after it in ring
+    order. Quickest where equal indices of mode d follow each other. Twin:
+    `bayesring.model.ring.entries`.
     """
     rows, columns = bonds[mode - 1], bonds[mode]
     size = strands * rows * columns
@@ -23,7 +23,7 @@ def entries(flat, starts, bonds, strands, mode, own, others, begin):
     fitted = np.empty(own.size)
     for first in range(0, own.size, TILE):
         count = min(TILE, own.size - first)
-        complements(flat, starts, bonds, strands, mode, others, begin + first, count, buffers)
+        complements(flat, starts, bonds, strands, mode, others, first, count, buffers)
         for t in range(count):
             if own[first + t] != held:
                 held = own[first + t]

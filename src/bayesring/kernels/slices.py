@@ -354,6 +354,35 @@ def draw_slice(
 
 
 @njit(**OPTIONS)
+def own_row(table, j):
+    """Row of slice j in a table that has one for each, or one for all."""
+    return 0 if len(table) == 1 else j
+
+
+@njit(**OPTIONS)
+def slice_terms(statistics, columns, weights, size):
+    """Sums over a slice's observations in its own order: sum w c c' (K, K) and sum s c (K,)."""
+    rows = size // weights.size
+    precision, linear = np.zeros((size, size)), np.zeros((1, size))
+    for a in range(size):
+        own = weights[a // rows]
+        linear[0, a] = own * statistics[size, a]
+        for b in range(a + 1):
+            precision[a, b] = own * weights[b // rows] * statistics[a, b]
+            precision[b, a] = precision[a, b]
+    natural = turn(turn(precision, columns, rows).T.copy(), columns, rows)
+    return natural, turn(linear, columns, rows)[0]
+
+
+@njit(**OPTIONS)
+def weight_terms(statistics, columns, drawn, weight_precision, weight_linear):
+    """Add a slice (K,), in its own order, to the statistics of the bond's weights."""
+    rows = drawn.size // weight_linear.size
+    turned = turn(drawn.reshape(1, drawn.size), rows, columns)[0]
+    add_weight_terms(statistics, turned, rows, weight_precision, weight_linear)
+
+
+@njit(**OPTIONS)
 def draw_slices(
     flat,
     starts,
@@ -368,17 +397,19 @@ def draw_slices(
     prior_precision,
     prior_diagonal,
     prior_linear,
+    prior_factors,
     noise,
 ):
     """Draw the slices of one block from their joint conditionals, equations (4) to (6).
 
     Parameters
     ----------
-    others : (D - 1, M) int32, indices of the other modes in ring order, sorted by slice
+    others : (D - 1, n) int32, indices of the other modes in ring order, sorted by slice
     bounds : (J + 1,) int64, observations of slice j are the columns ``bounds[j]:bounds[j + 1]``
     weight, shift : (n,) float64, the working response w_n, s_n of the block's n observations
     weights : (S R_d,) float64, lambda^(d)
-    prior_precision : (K, K); prior_diagonal, prior_linear : (1 or J, K), see `SlicePrior`
+    prior_precision : (K, K); prior_diagonal, prior_linear : (1 or J, K); prior_factors : (1 or J,);
+        see `SlicePrior`
     noise : (J, K) float64, standard normal
 
     Returns
@@ -396,7 +427,6 @@ def draw_slices(
     precision = turn(turn(prior_precision, rows, columns).T.copy(), rows, columns)
     diagonal = turn(prior_diagonal, rows, columns)
     linear = turn(prior_linear, rows, columns)
-    shared = len(linear) == 1
     for j in range(n_slices):
         clear(statistics, size + 1)
         accumulate(
@@ -414,14 +444,14 @@ def draw_slices(
             buffers,
             statistics,
         )
-        row = 0 if shared else j
+        factor = prior_factors[own_row(prior_factors, j)]
         draw_turned(
             statistics,
             weights,
             rows,
-            precision,
-            diagonal[row],
-            linear[row],
+            precision if factor == 1.0 else factor * precision,
+            diagonal[own_row(diagonal, j)],
+            linear[own_row(linear, j)],
             noise[j],
             scratch,
             slices[j],

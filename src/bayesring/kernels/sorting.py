@@ -94,20 +94,26 @@ def sort_ties(columns, values):
 
 
 @njit(**OPTIONS)
-def view_of_mode(columns, values, mode, starts):
+def view_of_mode(columns, values, mode, starts, edges, block_of):
     """Observations sorted by one mode's index, in their former order within each index.
 
-    Returns (D - 1, n) the other modes' indices in ring order and (n,) the values.
+    Returns the other modes' indices in ring order, block after block, and (n,) the values. Block b
+    holds the places ``edges[b]:edges[b + 1]``, its indices lie as (D - 1, those places), row by
+    row. Slice i begins in block ``block_of[i]``, which is spoiled.
     """
     order, n = columns.shape
-    others = np.empty((order - 1, n), columns.dtype)
+    others = np.empty((order - 1) * n, columns.dtype)
     sorted_values = np.empty_like(values)
     following = starts.copy()
     for m in range(n):
         index = columns[mode, m]
         place = following[index]
         following[index] += 1
+        while place >= edges[block_of[index] + 1]:
+            block_of[index] += 1
+        begin, end = edges[block_of[index]], edges[block_of[index] + 1]
+        at = (order - 1) * begin + place - begin
         for step in range(order - 1):
-            others[step, place] = columns[(mode + 1 + step) % order, m]
+            others[at + step * (end - begin)] = columns[(mode + 1 + step) % order, m]
         sorted_values[place] = values[m]
     return others, sorted_values

@@ -1,7 +1,7 @@
-"""Likelihoods: one file each. `base.py` says what a likelihood must provide."""
+"""Likelihoods: one file each. `likelihood.py` says what a likelihood must provide."""
 
-from bayesring.likelihoods.likelihood import Likelihood
 from bayesring.likelihoods.bernoulli import Bernoulli
 from bayesring.likelihoods.gaussian import Gaussian
+from bayesring.likelihoods.likelihood import Likelihood
 
 __all__ = ["Bernoulli", "Gaussian", "Likelihood"]

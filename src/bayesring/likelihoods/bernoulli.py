@@ -3,23 +3,98 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from scipy.special import expit
 
 from bayesring.kernels import polyagamma
-from bayesring.model.types import FloatArray, Moments, WorkingResponse
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Likelihood):
     """y_n ~ Bernoulli(sigmoid(f_n)); given omega_n ~ PG(1, f_n) it is Gaussian in f_n."""
 
-    augments = True
-    information = 0.25
-    calibrates = False
-    estimator_type = "classifier"
+    augments: ClassVar[bool] = True
+    discrete: ClassVar[bool] = True
+    information: ClassVar[float] = 0.25
+    estimator_type: ClassVar[str] = "classifier"
+
+    def augment(
+        self,
+        rng: Generator | None,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> WorkingResponse:
+        """w = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
+        return WorkingResponse(polyagamma.draw(rng, fitted), values - 0.5)
+
+    def expect(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> WorkingResponse:
+        """w = E[omega] = tanh(f / 2) / (2 f), 1/4 at zero, and s = y - 1/2 (18)."""
+        small = np.abs(fitted) < 1e-4
+        safe = np.where(small, 1.0, fitted)
+        return WorkingResponse(
+            np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe)), values - 0.5
+        )
+
+    def statistics(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+        response: WorkingResponse | None = None,
+    ) -> FloatArray:
+        """Log likelihood, count and number of right guesses."""
+        right = np.count_nonzero((fitted > 0) == (values > 0.5))
+        return np.array([self.log_prob(fitted, values, nuisance).sum(), values.size, right])
+
+    def log_prob(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> FloatArray:
+        """Log probability of each observation."""
+        return np.asarray(values * fitted - np.logaddexp(0.0, fitted))
+
+    def simulate(
+        self, rng: Generator, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Toss the coins."""
+        tosses: FloatArray = np.asarray(rng.random(fitted.shape) < expit(fitted), dtype=float)
+        return tosses
+
+    def mean(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """sigmoid(f), the probability of a one."""
+        return np.asarray(expit(fitted))
+
+    def variance(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """The variance p (1 - p) of a toss."""
+        return np.asarray(expit(fitted) * expit(-fitted))
+
+    def quantile(
+        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """0 or 1: the smallest value whose probability of not being exceeded reaches `level`."""
+        is_one = self.mean(fitted, nuisance).mean(axis=0) > 1.0 - level
+        return np.asarray(is_one, dtype=float)
 
     def check(self, values: FloatArray) -> None:
         """Only 0 and 1 can occur."""
@@ -40,10 +115,6 @@ class Bernoulli:
             "anywhere rests on the prior alone."
         ]
 
-    def units(self, values: FloatArray) -> tuple[float, float]:
-        """Leave the values as they are."""
-        return 0.0, 1.0
-
     def units_from(self, moments: Moments) -> tuple[float, float]:
         """Leave the values as they are, if all are 0 or 1."""
         self.check(np.array([moments.smallest, moments.largest]))
@@ -54,89 +125,14 @@ class Bernoulli:
             )
         return 0.0, 1.0
 
-    def draw_nuisance(self, rng: Generator) -> FloatArray:
-        """Return an empty vector: there are no parameters."""
-        return np.empty(0)
-
-    def initial_nuisance(self) -> FloatArray:
-        """Return an empty vector: there are no parameters."""
-        return np.empty(0)
-
-    def augment(
-        self, rng: Generator | None, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
-    ) -> WorkingResponse:
-        """W = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
-        return WorkingResponse(polyagamma.draw(rng, fitted), values - 0.5)
-
-    def expect(
-        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
-    ) -> WorkingResponse:
-        """W = E[omega] = tanh(f / 2) / (2 f), 1/4 at zero, and s = y - 1/2 (18)."""
-        small = np.abs(fitted) < 1e-4
-        safe = np.where(small, 1.0, fitted)
-        return WorkingResponse(
-            np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe)), values - 0.5
-        )
-
-    def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
-        """Count, log likelihood and number of right guesses."""
-        right = np.count_nonzero((fitted > 0) == (values > 0.5))
-        return np.array([values.size, self.log_prob(fitted, values, np.empty(0)).sum(), right])
-
-    def update_nuisance(self, rng: Generator, statistics: FloatArray) -> FloatArray:
-        """Return an empty vector: there are no parameters."""
-        return np.empty(0)
-
-    def expect_nuisance(self, statistics: FloatArray) -> FloatArray:
-        """Return an empty vector: there are no parameters."""
-        return np.empty(0)
-
-    def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
-        """Log likelihood."""
-        return float(statistics[1])
-
-    def log_prob(self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """Log probability of each observation."""
-        return np.asarray(values * fitted - np.logaddexp(0.0, fitted))
-
-    def log_prior(self, nuisance: FloatArray) -> float:
-        """Zero: there are no parameters."""
-        return 0.0
-
-    def simulate(self, rng: Generator, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """Toss the coins."""
-        tosses: FloatArray = np.asarray(rng.random(fitted.shape) < expit(fitted), dtype=float)
-        return tosses
-
-    def mean(self, fitted: FloatArray) -> FloatArray:
-        """sigmoid(f), the probability of a one."""
-        return np.asarray(expit(fitted))
-
-    def variance(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """The variance p (1 - p) of a toss."""
-        return np.asarray(expit(fitted) * expit(-fitted))
-
-    def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """0 or 1: the smallest value whose probability of not being exceeded reaches `level`."""
-        is_one = self.mean(fitted).mean(axis=0) > 1.0 - level
-        return np.asarray(is_one, dtype=float)
-
     def loss(self, values: FloatArray, expected: FloatArray) -> float:
         """Mean log loss of the probabilities."""
         given = np.where(values > 0.5, expected, 1.0 - expected)
         return float(-np.mean(np.log(np.maximum(given, np.finfo(float).tiny))))
 
-    def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Bernoulli:
-        """Nothing to set."""
-        return self
-
-    def concerns(self, nuisance: FloatArray) -> list[str]:
-        """Nothing to be wrong."""
-        return []
-
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float
     ) -> dict[str, float]:
         """Accuracy and mean log loss on the training data."""
-        count, log_likelihood, right = statistics
+        log_likelihood, count, right = statistics
         return {"accuracy": right / count, "log loss": -log_likelihood / count}

@@ -10,7 +10,8 @@ from numpy.random import Generator
 from scipy.special import gammainc, gammaincinv, gammaln, ndtr, ndtri
 
 from bayesring.kernels.mixtures import normal_mixture_quantiles
-from bayesring.model.types import FloatArray, Moments, WorkingResponse
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
@@ -19,7 +20,7 @@ DOUBT = 100
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Likelihood):
     """y_n ~ N(f_n, 1 / tau), tau ~ Ga(alpha0, beta0) cut off above `max_precision`.
 
     The estimator standardises the values first, so 1 / tau is the share of their variance that
@@ -46,10 +47,6 @@ class Gaussian:
     max_precision: float | None = None
     tails: tuple[float, ...] = ()
 
-    augments = False
-    information = 1.0
-    estimator_type = "regressor"
-
     def __post_init__(self) -> None:
         if not (self.alpha0 > 0 and self.beta0 > 0 and self._upper > 0):
             raise ValueError(
@@ -69,13 +66,6 @@ class Gaussian:
     @property
     def _upper(self) -> float:
         return inf if self.max_precision is None else self.max_precision
-
-    def check(self, values: FloatArray) -> None:
-        """Any finite number can occur."""
-
-    def data_concerns(self, values: FloatArray) -> list[str]:
-        """Nothing that standardising does not mend."""
-        return []
 
     def units(self, values: FloatArray) -> tuple[float, float]:
         """Mean and standard deviation, without overflow; for constant values, their own size."""
@@ -99,19 +89,35 @@ class Gaussian:
         return np.array([min(2.0, self._upper)])
 
     def augment(
-        self, rng: Generator | None, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+        self,
+        rng: Generator | None,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
     ) -> WorkingResponse:
-        """W = tau, s = tau y: the likelihood is Gaussian already."""
+        """w = tau, s = tau y: the likelihood is Gaussian already."""
         weight = np.full(values.shape, nuisance[0])
         return WorkingResponse(weight, weight * values)
 
     def expect(
-        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
     ) -> WorkingResponse:
         """The same: nothing is drawn."""
         return self.augment(None, fitted, values, nuisance)
 
-    def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
+    def statistics(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+        response: WorkingResponse | None = None,
+    ) -> FloatArray:
         """Number of observations and sum of squared residuals."""
         residuals = values - fitted
         return np.array([values.size, residuals @ residuals])
@@ -120,12 +126,14 @@ class Gaussian:
         """Shape and rate of tau before truncation, equation (9)."""
         return self.alpha0 + 0.5 * statistics[0], self.beta0 + 0.5 * statistics[1]
 
-    def update_nuisance(self, rng: Generator, statistics: FloatArray) -> FloatArray:
+    def update_nuisance(
+        self, rng: Generator, statistics: FloatArray, nuisance: FloatArray
+    ) -> FloatArray:
         """Draw tau from its conditional."""
         shape, rate = self.conditional(statistics)
         return np.array([draw_truncated_gamma(rng, shape, rate, self._upper)])
 
-    def expect_nuisance(self, statistics: FloatArray) -> FloatArray:
+    def expect_nuisance(self, statistics: FloatArray, nuisance: FloatArray) -> FloatArray:
         """Mode of tau's conditional."""
         shape, rate = self.conditional(statistics)
         return np.array([min(max(shape - 1, 1e-6) / rate, self._upper)])
@@ -136,7 +144,13 @@ class Gaussian:
         tau = nuisance[0]
         return float(0.5 * (count * log(tau / (2 * np.pi)) - tau * squares))
 
-    def log_prob(self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray) -> FloatArray:
+    def log_prob(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> FloatArray:
         """Log density of each observation."""
         tau = nuisance[..., :1]
         return np.asarray(0.5 * (np.log(tau / (2 * np.pi)) - tau * (values - fitted) ** 2))
@@ -155,28 +169,32 @@ class Gaussian:
             - log(mass)
         )
 
-    def simulate(self, rng: Generator, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+    def simulate(
+        self, rng: Generator, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
         """Add noise."""
         return fitted + rng.standard_normal(fitted.shape) / np.sqrt(nuisance[..., :1])
 
-    def mean(self, fitted: FloatArray) -> FloatArray:
+    def mean(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
         """Return f itself."""
         return fitted
 
-    def variance(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+    def variance(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
         """1 / tau."""
         return np.broadcast_to(1.0 / nuisance[..., :1], fitted.shape)
 
-    def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+    def quantile(
+        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
         """Exact quantile of the mixture of normals, at the level that `tails` make of it."""
         level = self.calibrated_level(level)
         columns = np.ascontiguousarray(fitted.T)
         roots = np.sqrt(nuisance[:, 0])
         return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))
-
-    def loss(self, values: FloatArray, expected: FloatArray) -> float:
-        """Mean squared error."""
-        return float(np.mean((values - expected) ** 2))
 
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
         """Set the cut, one over the mean of (y - mean)^2 - variance (14), and the tails.

@@ -1,116 +1,223 @@
-"""What a data type must say about itself. No other module asks which one it is.
+"""What a data type says about itself. No other module asks which one it is.
 
-A new data type is one new file in this folder and one line in its `__init__`. `fitted` is f_n,
-(n,) or (draws, n); `values` is y_n in the units that `units` names; `nuisance` is a small vector
-(p,) of the likelihood's own parameters, such as the noise precision, possibly of length zero.
+A new data type is one new file in this folder and one line in its `__init__`: a frozen dataclass
+that extends `Likelihood` with the verbs below. Everything under *Optional* has a default.
+
+`fitted` is f_n, offset included, (n,) or (draws, n); `values` is y_n in the units that `units`
+names; `nuisance` is a small vector of the likelihood's own parameters, such as the noise precision,
+possibly of length zero: (p,), or (draws, p) where `fitted` is (draws, n). `given` holds what else
+is known of each observation: weight, offset and exposure.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
 
+import numpy as np
 from numpy.random import Generator
 
-from bayesring.model.types import FloatArray, Moments, WorkingResponse
+from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
+
+BISECTIONS = 200
+"""Halvings that a quantile takes at most; float64 has fewer bits."""
 
 
-@runtime_checkable
-class Likelihood(Protocol):
+class Likelihood(ABC):
     """How a value arises from its fitted entry."""
 
-    @property
-    def augments(self) -> bool:
-        """Whether the working response depends on the fitted entries, or is drawn."""
+    # ---- The verbs: Gibbs needs the first four, prediction the rest.
 
-    @property
-    def calibrates(self) -> bool:
-        """Whether `calibrate` wants to see held-out observations in warm-up."""
+    @abstractmethod
+    def augment(
+        self,
+        rng: Generator | None,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> WorkingResponse:
+        """Weight and shift of the Gaussian surrogate; `fitted` and `rng` only if `augments`."""
 
-    @property
-    def information(self) -> float:
-        """How much an observation can tell about f, at most, against one that shows it plainly."""
+    @abstractmethod
+    def statistics(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+        response: WorkingResponse | None = None,
+    ) -> FloatArray:
+        """Sums over observations that the parameters and the log likelihood need.
 
-    @property
-    def estimator_type(self) -> str:
-        """What scikit-learn should take the estimator for: "regressor" or "classifier"."""
+        They add up over blocks. `response` is what `augment` drew at these entries, if the
+        likelihood asks for it with `sees_response`.
+        """
+
+    def update_nuisance(
+        self, rng: Generator, statistics: FloatArray, nuisance: FloatArray
+    ) -> FloatArray:
+        """Draw the parameters from their conditional given the summed statistics."""
+        return nuisance
+
+    @abstractmethod
+    def log_prob(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> FloatArray:
+        """Log p(y_n | f_n, nuisance) of each observation."""
+
+    @abstractmethod
+    def simulate(
+        self, rng: Generator, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Draw y given f."""
+
+    @abstractmethod
+    def mean(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """E[y | f, nuisance]."""
+
+    @abstractmethod
+    def variance(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Var[y | f, nuisance]."""
+
+    def cdf(
+        self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """P(y_n <= values | f_n, nuisance), from which `quantile` works unless it has its own."""
+        raise NotImplementedError(f"{type(self).__name__} has neither cdf nor quantile.")
+
+    def quantile(
+        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Quantile (n,) of a new observation under the mixture over draws.
+
+        `fitted` is (draws, n) and `nuisance` (draws, p). By default, bisection on the mixture of
+        `cdf`; of discrete values, the smallest whose probability reaches `level`.
+        """
+        means = self.mean(fitted, nuisance, given)
+        spread = np.sqrt(self.variance(fitted, nuisance, given)).max(axis=0) + 1.0
+
+        def reaches(values: FloatArray) -> FloatArray:
+            return np.asarray(self.cdf(values, fitted, nuisance, given).mean(axis=0) >= level)
+
+        low, high = means.min(axis=0) - spread, means.max(axis=0) + spread
+        for _ in range(BISECTIONS):  # widen until the quantile is between
+            far = ~reaches(high)
+            near = reaches(low)
+            if not (far.any() or near.any()):
+                break
+            width = high - low
+            high, low = np.where(far, high + width, high), np.where(near, low - width, low)
+        if self.discrete:
+            low, high = np.floor(low), np.ceil(high)
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            if self.discrete:
+                middle = np.floor(middle)
+            if np.all((middle <= low) | (middle >= high)):
+                break
+            below = reaches(middle)
+            low, high = np.where(below, low, middle), np.where(below, middle, high)
+        return high
+
+    # ---- Optional: parameters of its own, and the log likelihood.
+
+    augments: ClassVar[bool] = False
+    """Whether the working response depends on the fitted entries, or is drawn."""
+    sees_response: ClassVar[bool] = False
+    """Whether `statistics` need the working response, drawn once more at the end of a scan."""
+    discrete: ClassVar[bool] = False
+    """Whether values are integers."""
+
+    def initial_nuisance(self) -> FloatArray:
+        """Return parameters to start a chain from."""
+        return np.empty(0)
+
+    def draw_nuisance(self, rng: Generator) -> FloatArray:
+        """Draw the parameters from their prior."""
+        return self.initial_nuisance()
+
+    def log_prior(self, nuisance: FloatArray) -> float:
+        """Log p(nuisance)."""
+        return 0.0
+
+    def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
+        """Log p(y | f, nuisance) of all observations; by default it is the first statistic."""
+        return float(statistics[0])
+
+    # ---- Optional: online EM.
+
+    def expect(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> WorkingResponse:
+        """Expectation of what `augment` draws; s - w f is the slope of log p(y | f)."""
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot be learned by online EM; use inference='gibbs'."
+        )
+
+    def expect_nuisance(self, statistics: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """Parameters of largest log p(y | f, nuisance) + log p(nuisance), given the statistics."""
+        return nuisance
+
+    # ---- Optional: units and checks of the values.
+
+    information: ClassVar[float] = 1.0
+    """How much an observation can tell about f, at most, against one that shows it plainly."""
+    estimator_type: ClassVar[str] = "regressor"
+    """What scikit-learn should take the estimator for: "regressor" or "classifier"."""
 
     def check(self, values: FloatArray) -> None:
         """Raise a ValueError that names the first row with a value that cannot occur."""
 
     def data_concerns(self, values: FloatArray) -> list[str]:
         """Sentences on training values that are possible but say little, if any."""
+        return []
 
     def units(self, values: FloatArray) -> tuple[float, float]:
         """Location and scale that the estimator takes out before fitting and puts back after."""
+        return 0.0, 1.0
 
     def units_from(self, moments: Moments) -> tuple[float, float]:
         """The same for values too many to hold; a ValueError if some of them cannot occur."""
+        self.check(np.array([moments.smallest, moments.largest]))
+        return 0.0, 1.0
 
-    def draw_nuisance(self, rng: Generator) -> FloatArray:
-        """Draw the parameters from their prior."""
+    # ---- Optional: what held-out observations teach, and what people are told.
 
-    def initial_nuisance(self) -> FloatArray:
-        """Return parameters to start a chain from."""
-
-    def augment(
-        self, rng: Generator | None, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
-    ) -> WorkingResponse:
-        """Weight and shift of the Gaussian surrogate; `fitted` and `rng` only if `augments`."""
-
-    def expect(
-        self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray
-    ) -> WorkingResponse:
-        """Expectation of what `augment` draws; s - w f is the slope of log p(y | f)."""
-
-    def statistics(self, fitted: FloatArray, values: FloatArray) -> FloatArray:
-        """Sums over observations that the parameters and the log likelihood need.
-
-        They add up over blocks.
-        """
-
-    def update_nuisance(self, rng: Generator, statistics: FloatArray) -> FloatArray:
-        """Draw the parameters from their conditional given the summed statistics."""
-
-    def expect_nuisance(self, statistics: FloatArray) -> FloatArray:
-        """Parameters of largest log p(y | f, nuisance) + log p(nuisance), given the statistics."""
-
-    def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
-        """Log p(y | f, nuisance) of all observations, from the summed statistics."""
-
-    def log_prob(self, fitted: FloatArray, values: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """Log p(y_n | f_n, nuisance) of each observation."""
-
-    def log_prior(self, nuisance: FloatArray) -> float:
-        """Log p(nuisance)."""
-
-    def simulate(self, rng: Generator, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """Draw y given f."""
-
-    def mean(self, fitted: FloatArray) -> FloatArray:
-        """E[y | f]."""
-
-    def variance(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """Var[y | f, nuisance]."""
-
-    def quantile(self, level: float, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """Quantile (n,) of a new observation under the mixture over draws.
-
-        `fitted` is (draws, n) and `nuisance` (draws, p).
-        """
+    @property
+    def calibrates(self) -> bool:
+        """Whether `calibrate` wants to see held-out observations in warm-up."""
+        return False
 
     def loss(self, values: FloatArray, expected: FloatArray) -> float:
         """How far the `values` (n,) are from their expectations, averaged; smaller is better."""
+        return float(np.mean((values - expected) ** 2))
 
-    def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Likelihood:
+    def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Self:
         """The likelihood with its open bounds set by held-out observations.
 
         `values` (n,) are the held-out values, `mean` and `variance` (n,) those of E[y | f] there.
         """
+        return self
 
     def concerns(self, nuisance: FloatArray) -> list[str]:
         """Sentences on what is wrong with the draws (draws, p) of the parameters, if anything."""
+        return []
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float
     ) -> dict[str, float]:
         """Numbers worth showing while sampling, such as noise and training error."""
+        return {}

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesring.infer.problem import Problem
 from bayesring.model.ring import ring_order
 from bayesring.model.types import FloatArray, IntArray, RingState
 
@@ -35,16 +34,6 @@ class BondBasis(NamedTuple):
     """(R_d, R_d), for the rows of G^(d+1)."""
     shares: FloatArray
     """(R_d,) mean square of each direction's part of f, with that of f itself as the unit."""
-
-
-def slice_counts(problem: Problem) -> list[IntArray]:
-    """Observations in each slice of each mode."""
-    counts: list[IntArray] = [np.zeros(size, dtype=np.int64) for size in problem.shape]
-    for own, blocks in zip(counts, problem.views, strict=True):
-        for block in blocks:
-            here = np.diff(block.bounds)
-            own[block.first : block.first + here.size] += here
-    return counts
 
 
 def opened_moments(state: RingState, bond: int, shares: Sequence[FloatArray]) -> FloatArray:
@@ -92,7 +81,7 @@ def _roots(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     return (kept * roots) @ kept.T, (kept / roots) @ kept.T
 
 
-def parameters_of_factor(counts: list[IntArray], rank: tuple[int, ...], bond: int) -> int:
+def parameters_of_factor(counts: Sequence[IntArray], rank: tuple[int, ...], bond: int) -> int:
     """Parameters that one factor of a bond adds to what data can determine (17).
 
     Its column in G^(d)[i] has R_{d-1} entries and its row in G^(d+1)[j] has R_{d+1}, but n

@@ -8,10 +8,10 @@ from __future__ import annotations
 from numpy.random import Generator
 
 from bayesring.model import ring
-from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.likelihoods import Likelihood
 from bayesring.data.observations import Observations
-from bayesring.priors.protocol import RingPrior
-from bayesring.model.types import IntArray, RingSize, RingState
+from bayesring.priors import RingPrior
+from bayesring.model.types import NOTHING, FloatArray, Given, IntArray, RingSize, RingState
 
 
 def draw_prior(
@@ -23,10 +23,10 @@ def draw_prior(
 ) -> RingState:
     """Draw a whole state from the prior."""
     cores, hyper = [], []
-    for mode, n_slices in enumerate(shape):
+    for mode, (n_slices, own) in enumerate(zip(shape, prior.for_shape(shape).modes, strict=True)):
         core_shape = size.core_shape(mode, n_slices)
-        hyper.append(prior.cores.draw_hyper(rng, core_shape))
-        cores.append(prior.cores.draw_core(rng, core_shape, hyper[-1]))
+        hyper.append(own.draw_hyper(rng, core_shape))
+        cores.append(own.draw_core(rng, core_shape, hyper[-1]))
     gains = tuple(prior.weights.draw_gains(rng, (size.strands, r)) for r in size.bonds)
     weights = tuple(prior.weights.draw_weights(rng, each) for each in gains)
     return RingState(tuple(cores), weights, gains, tuple(hyper), likelihood.draw_nuisance(rng))
@@ -38,21 +38,30 @@ def simulate(
     coords: IntArray,
     shape: tuple[int, ...],
     likelihood: Likelihood,
+    given: Given = NOTHING,
 ) -> Observations:
-    """Draw values at `coords` given a state."""
+    """Draw values at `coords` given a state and what the observations carry."""
+    fitted = predictor(state, coords, given)
+    values = likelihood.simulate(rng, fitted, state.nuisance, given)
+    return Observations(coords, values, shape, given=given)
+
+
+def predictor(state: RingState, coords: IntArray, given: Given) -> FloatArray:
+    """f_n at `coords`, offsets included."""
     fitted = ring.entries(ring.weighted(state.cores, state.weights), coords)
-    return Observations(coords, likelihood.simulate(rng, fitted, state.nuisance), shape)
+    return fitted if given.offset is None else fitted + given.offset
 
 
 def log_joint(
     state: RingState, data: Observations, likelihood: Likelihood, prior: RingPrior
 ) -> float:
     """Log p(y, cores, weights, gains, hyperparameters, nuisance), constants included."""
-    fitted = ring.entries(ring.weighted(state.cores, state.weights), data.coords)
-    total = float(likelihood.log_prob(fitted, data.values, state.nuisance).sum())
+    fitted = predictor(state, data.coords, data.given)
+    total = float(likelihood.log_prob(fitted, data.values, state.nuisance, data.given).sum())
     total += likelihood.log_prior(state.nuisance)
-    for core, hyper in zip(state.cores, state.hyper, strict=True):
-        total += prior.cores.log_prob(core, hyper)
+    priors = prior.for_shape(data.shape).modes
+    for own, core, hyper in zip(priors, state.cores, state.hyper, strict=True):
+        total += own.log_prob(core, hyper)
     for weights, gains in zip(state.weights, state.gains, strict=True):
         total += prior.weights.log_prob(weights, gains)
     return total

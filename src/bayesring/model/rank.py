@@ -6,7 +6,7 @@ Changing the rank changes the target of the chain, so it ends before the first k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import NamedTuple, Protocol
@@ -15,18 +15,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bayesring.infer.problem import Problem, StepInfo
 from bayesring.model.bonds import (
     bond_basis,
     opened_moments,
     parameters_of_factor,
-    slice_counts,
     turn_bond,
 )
-from bayesring.infer.streams import Purpose, Streams
-from bayesring.priors.protocol import RingPrior
+from bayesring.priors import RingPrior
 from bayesring.model.ring import expand_rank
-from bayesring.model.types import FloatArray, RingSize, RingState
+from bayesring.model.types import FloatArray, IntArray, RingSize, RingState
 
 NEEDED = 3.0
 """Energy per parameter that a factor must have to be kept.
@@ -39,18 +36,25 @@ round it. Three leaves only what the data demand.
 class Look(NamedTuple):
     """What a policy sees when it looks at a chain after a scan."""
 
-    streams: Streams
+    rng: Callable[[], Generator]
+    """Makes the generator for changes of rank after this scan."""
     scan: int
     left: int
     """Scans to come after which the rank may still change."""
-    info: StepInfo
-    problem: Problem
+    energy: float
+    """sum w f^2 over all observations."""
+    counts: Sequence[IntArray]
+    """Observations in each slice of each mode."""
+    information: float
+    """Number of observations times the likelihood's own."""
+    prior: RingPrior
     losses: Sequence[float] = ()
     """Of held-out observations, after every scan so far; empty if none are held out."""
 
-    def rng(self) -> Generator:
-        """Make the generator for changes of rank after this scan."""
-        return self.streams.rng(self.scan, Purpose.RANK)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of slices of each mode."""
+        return tuple(len(own) for own in self.counts)
 
 
 class RankPolicy(Protocol):
@@ -181,7 +185,7 @@ class Adaption:
         state = drop_small(rng, state, look, self.threshold)
         for bond, (was, now) in enumerate(zip(before, state.rank, strict=True)):
             if now == was and grows[bond] and now < self.maximum:
-                state = add_factor(rng, state, bond, look.problem.prior)
+                state = add_factor(rng, state, bond, look.prior)
         return state
 
     def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
@@ -237,20 +241,19 @@ class StrandGrowth:
     def adapt(self, state: RingState, look: Look) -> RingState:
         """Double the strands, or drop the last ones."""
         number, between = divmod(look.scan, self.every)
-        strands, prior = state.size.strands, look.problem.prior
-        if between or strands != self._grown(number - 1, look.problem):
+        strands, prior = state.size.strands, look.prior
+        if between or strands != self._grown(number - 1, look):
             return state  # between two looks, or growth is over
         if look.losses and number > 1 and strands * self.width**2 > self.fewest:
             change = look.losses[look.scan - 1] / look.losses[look.scan - 1 - self.every] - 1.0
             if change > self.tolerance:
-                return keep_strands(look.rng(), state, self._grown(number - 2, look.problem), prior)
-        more = self._grown(number, look.problem) - strands
+                return keep_strands(look.rng(), state, self._grown(number - 2, look), prior)
+        more = self._grown(number, look) - strands
         return add_strands(look.rng(), state, more, prior) if more else state
 
-    def _grown(self, number: int, problem: Problem) -> int:
+    def _grown(self, number: int, look: Look) -> int:
         """Strands after so many looks if growth never stopped."""
-        information = problem.n_observations * problem.likelihood.information
-        limit = self.limit(problem.shape, information)
+        limit = self.limit(look.shape, look.information)
         return min(self.initial << number, max(self.initial, limit))
 
 
@@ -274,7 +277,7 @@ def add_strands(rng: Generator, state: RingState, number: int, prior: RingPrior)
         spread = own.spread(mode) * START_SHARE ** (1 / len(state.cores))
         new = spread * rng.standard_normal(own.core_shape(mode, len(core)))
         cores.append(np.concatenate([core, new], axis=1))
-        hyper.append(prior.cores.update_hyper(rng, cores[-1]))
+        hyper.append(prior.modes[mode].update_hyper(rng, cores[-1]))
     ones = [np.ones((number, r)) for r in own.bonds]
     return RingState(
         tuple(cores),
@@ -292,7 +295,9 @@ def keep_strands(rng: Generator, state: RingState, number: int, prior: RingPrior
         cores,
         tuple(weights[:number] for weights in state.weights),
         tuple(gains[:number] for gains in state.gains),
-        tuple(prior.cores.update_hyper(rng, core) for core in cores),
+        tuple(
+            own.update_hyper(rng, core) for own, core in zip(prior.modes, cores, strict=True)
+        ),
         state.nuisance,
     )
 
@@ -302,17 +307,17 @@ def drop_small(rng: Generator, state: RingState, look: Look, threshold: float) -
 
     A bond is turned into its own basis first; it keeps at least its strongest direction.
     """
-    counts = slice_counts(look.problem)
+    counts = look.counts
     shares = [own / max(int(counts[0].sum()), 1) for own in counts]
     for bond in range(len(counts)):
         basis = bond_basis(opened_moments(state, bond, shares), state.weights[bond][0])
         needed = parameters_of_factor(counts, state.size.bonds, bond)
-        per_parameter = look.info.energy * basis.shares / needed
+        per_parameter = look.energy * basis.shares / needed
         keep = per_parameter >= threshold
         keep[np.argmax(per_parameter)] = True
         if not keep.all():
             turned = turn_bond(state, bond, basis)
-            state = drop_factors(rng, turned, bond, keep, look.problem.prior)
+            state = drop_factors(rng, turned, bond, keep, look.prior)
     return state
 
 
@@ -363,7 +368,7 @@ def _with_bond(
     all_weights, all_gains, hyper = list(state.weights), list(state.gains), list(state.hyper)
     all_weights[bond], all_gains[bond] = weights, gains
     for mode in {bond, (bond + 1) % len(cores)}:
-        hyper[mode] = prior.cores.update_hyper(rng, cores[mode])
+        hyper[mode] = prior.modes[mode].update_hyper(rng, cores[mode])
     return RingState(
         tuple(cores), tuple(all_weights), tuple(all_gains), tuple(hyper), state.nuisance
     )

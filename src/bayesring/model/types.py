@@ -83,11 +83,47 @@ class Moments(NamedTuple):
     """Deviation, as a share of the largest size, that values which are all the same may show."""
 
 
+class Given(NamedTuple):
+    """What observations carry besides their values, (n,) each, or None where they do not."""
+
+    weight: FloatArray | None = None
+    """An observation of weight w counts as w equal ones."""
+    offset: FloatArray | None = None
+    """Known part of the predictor: the likelihood sees f + offset."""
+    exposure: FloatArray | None = None
+    """Time, area or population over which an event was counted."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing."""
+        return all(each is None for each in self)
+
+    def at(self, rows: Any) -> Given:
+        """The same for some rows: a slice, places or a mask."""
+        return self if self.is_empty else Given(*(e if e is None else e[rows] for e in self))
+
+
+NOTHING = Given()
+
+
+class Axis(NamedTuple):
+    """What is known of the labels of a mode besides their names."""
+
+    n: int
+    """Number of labels, I_d."""
+    positions: FloatArray | None = None
+    """(I_d, P), where the labels lie: on a line if P is one."""
+    features: FloatArray | None = None
+    """(I_d, F), what else is known of each."""
+
+
 class SlicePrior(NamedTuple):
     """Gaussian prior of the slices of one core, in the form that the kernels read.
 
-    Slice i has precision ``precision + diag(diagonal[i])`` and linear term ``linear[i]``
-    (precision times mean). One row in `diagonal` and `linear` serves all slices alike.
+    Slice i has precision ``factors[i] * precision + diag(diagonal[i])`` and linear term
+    ``linear[i]`` (precision times mean). One row in `factors`, `diagonal` and `linear` serves all
+    slices alike. If slices form a chain, the precision between slices i and i + 1 is
+    ``-links[i] * precision``, and `linear` leaves the neighbours out.
     """
 
     precision: FloatArray
@@ -96,3 +132,15 @@ class SlicePrior(NamedTuple):
     """(1, K) or (I_d, K)."""
     linear: FloatArray
     """(1, K) or (I_d, K)."""
+    factors: FloatArray = np.ones(1)
+    """(1,) or (I_d,)."""
+    links: FloatArray | None = None
+    """(I_d - 1,), or None if slices are independent."""
+
+    def rows(self, slices: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Diagonal, linear terms and factors of some slices; one row where all are alike."""
+        return (
+            self.diagonal if len(self.diagonal) == 1 else self.diagonal[slices],
+            self.linear if len(self.linear) == 1 else self.linear[slices],
+            self.factors if len(self.factors) == 1 else self.factors[slices],
+        )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayesring.model import ring
-from bayesring.infer.streams import Purpose, Streams
+from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import one_blas_thread
 from bayesring.data.labels import NewLabels, numbers_of
 from bayesring.posterior.posterior import Posterior

@@ -1,19 +1,22 @@
-"""Priors: one file each. `base.py` says what a prior of the cores must provide."""
+"""Priors: one file each. `mode_prior.py` says what a prior of a mode's core must provide."""
 
-from bayesring.priors.protocol import BondPrior, CorePrior, RingPrior
+from bayesring.priors.bond_prior import BondPrior
 from bayesring.priors.entry_gamma import EntryGamma
 from bayesring.priors.fixed import Fixed
 from bayesring.priors.gamma_process import GammaProcess
+from bayesring.priors.mode_prior import Coupling, ModePrior
 from bayesring.priors.normal_gamma import NormalGamma
 from bayesring.priors.normal_wishart import NormalWishart
+from bayesring.priors.ring_prior import RingPrior
 from bayesring.priors.unit_weights import UnitWeights
 
 __all__ = [
     "BondPrior",
-    "CorePrior",
+    "Coupling",
     "EntryGamma",
     "Fixed",
     "GammaProcess",
+    "ModePrior",
     "NormalGamma",
     "NormalWishart",
     "RingPrior",

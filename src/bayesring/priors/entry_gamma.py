@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from scipy.special import digamma, gammaln, ndtr, stdtrit
 
-from bayesring.priors.protocol import CoreShape
-from bayesring.model.types import FloatArray, SlicePrior
+from bayesring.priors.mode_prior import CoreShape, ModePrior
+from bayesring.model.types import Axis, FloatArray, SlicePrior
 
 
 class EntryPrecisions(NamedTuple):
@@ -22,7 +21,7 @@ class EntryPrecisions(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EntryGamma:
+class EntryGamma(ModePrior):
     """g ~ N(0, 1 / psi), psi ~ Ga(c0, d0), one psi per entry.
 
     Parameters
@@ -33,8 +32,8 @@ class EntryGamma:
     c0: float = 2.0
     d0: float = 1.0
 
-    diagonal = True
-    learns_scale = False
+    diagonal: ClassVar[bool] = True
+    learns_scale: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (self.c0 > 0 and self.d0 > 0):
@@ -50,7 +49,9 @@ class EntryGamma:
         """Draw independent normals of the given precisions."""
         return rng.standard_normal(shape) / np.sqrt(hyper.psi)
 
-    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
+    def new_slices(
+        self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
+    ) -> FloatArray:
         """Draw from the prior, as other slices say nothing: g sqrt(c0 / d0) is t with 2 c0 degrees.
 
         Entries are at the quantiles of the noise.
@@ -65,29 +66,29 @@ class EntryGamma:
         squares = core**2 if spread is None else core**2 + spread.reshape(core.shape)
         return self.c0 + 0.5, self.d0 + 0.5 * squares
 
-    def update_hyper(self, rng: Generator, core: FloatArray) -> EntryPrecisions:
+    def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> EntryPrecisions:
         """Draw every psi from its conditional."""
         shape, rate = self.conditional(core)
         return EntryPrecisions(rng.gamma(shape, size=core.shape) / rate)
 
-    def estimate_hyper(self, law: tuple[float, FloatArray]) -> EntryPrecisions:
+    def estimate_hyper(self, parameters: tuple[float, FloatArray]) -> EntryPrecisions:
         """E[psi]."""
-        shape, rate = law
+        shape, rate = parameters
         return EntryPrecisions(shape / rate)
 
     def expected_log_prob(
-        self, core: FloatArray, spread: FloatArray, law: tuple[float, FloatArray]
+        self, core: FloatArray, spread: FloatArray, parameters: tuple[float, FloatArray]
     ) -> float:
-        """E log p(core | psi) - KL of the law of psi from its prior."""
-        shape, rate = law
+        """E log p(core | psi) - KL of the parameters of psi from its prior."""
+        shape, rate = parameters
         log_psi = digamma(shape) - np.log(rate)
         squares = core**2 + spread.reshape(core.shape)
         log_core = 0.5 * np.sum(log_psi - np.log(2 * np.pi) - shape / rate * squares)
         return float(log_core - np.sum(gamma_divergence(shape, rate, self.c0, self.d0)))
 
-    def slice_prior(self, shape: CoreShape, hyper: EntryPrecisions) -> SlicePrior:
+    def slice_prior(self, core: FloatArray, hyper: EntryPrecisions) -> SlicePrior:
         """diag(psi) for each slice, mean zero."""
-        n_slices, size = shape[0], prod(shape[1:])
+        n_slices, size = len(core), core[0].size
         diagonal = hyper.psi.reshape(n_slices, size)
         return SlicePrior(np.zeros((size, size)), diagonal, np.zeros((n_slices, size)))
 

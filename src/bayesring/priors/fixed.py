@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi, prod
-from typing import NamedTuple
+from math import log, pi
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from bayesring.priors.protocol import CoreShape
-from bayesring.model.types import FloatArray, SlicePrior
+from bayesring.priors.mode_prior import CoreShape, ModePrior
+from bayesring.model.types import Axis, FloatArray, SlicePrior
 
 
 class FixedHyper(NamedTuple):
@@ -18,7 +18,7 @@ class FixedHyper(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(ModePrior):
     """Every entry of a core ~ N(0, 1 / precision).
 
     Parameters
@@ -28,8 +28,8 @@ class Fixed:
 
     precision: float = 1.0
 
-    diagonal = True
-    learns_scale = False
+    diagonal: ClassVar[bool] = True
+    learns_scale: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.precision > 0:
@@ -43,11 +43,13 @@ class Fixed:
         """Draw independent normals."""
         return np.asarray(rng.standard_normal(shape) / np.sqrt(self.precision))
 
-    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
+    def new_slices(
+        self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
+    ) -> FloatArray:
         """Draw independent normals: other slices say nothing."""
         return np.asarray(noise / np.sqrt(self.precision))
 
-    def update_hyper(self, rng: Generator, core: FloatArray) -> FixedHyper:
+    def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> FixedHyper:
         """Return the empty tuple."""
         return FixedHyper()
 
@@ -55,17 +57,17 @@ class Fixed:
         """Nothing to learn."""
         return FixedHyper()
 
-    def estimate_hyper(self, law: FixedHyper) -> FixedHyper:
+    def estimate_hyper(self, parameters: FixedHyper) -> FixedHyper:
         """Return the empty tuple."""
-        return law
+        return parameters
 
-    def expected_log_prob(self, core: FloatArray, spread: FloatArray, law: FixedHyper) -> float:
+    def expected_log_prob(self, core: FloatArray, spread: FloatArray, parameters: FixedHyper) -> float:
         """E log p(core)."""
-        return self.log_prob(core, law) - 0.5 * self.precision * float(np.sum(spread))
+        return self.log_prob(core, parameters) - 0.5 * self.precision * float(np.sum(spread))
 
-    def slice_prior(self, shape: CoreShape, hyper: FixedHyper) -> SlicePrior:
+    def slice_prior(self, core: FloatArray, hyper: FixedHyper) -> SlicePrior:
         """Give every entry of every slice the precision psi and mean zero."""
-        size = prod(shape[1:])
+        size = core[0].size
         zero = np.zeros((size, size))
         return SlicePrior(zero, np.full((1, size), self.precision), np.zeros((1, size)))
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from scipy.special import digamma, gammaln
 
-from bayesring.priors.protocol import CoreShape
+from bayesring.priors.mode_prior import CoreShape, ModePrior
 from bayesring.priors.entry_gamma import gamma_divergence
-from bayesring.model.types import FloatArray, SlicePrior
+from bayesring.model.types import Axis, FloatArray, SlicePrior
 
 
 class MeanAndPrecisions(NamedTuple):
@@ -24,7 +24,7 @@ class MeanAndPrecisions(NamedTuple):
     """psi, (K,): the diagonal of Omega."""
 
 
-class NormalGammaLaw(NamedTuple):
+class NormalGammaParameters(NamedTuple):
     """mu_k | psi_k ~ N(m_k, 1 / (k psi_k)), psi_k ~ Ga(c, d_k)."""
 
     m: FloatArray
@@ -34,7 +34,7 @@ class NormalGammaLaw(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NormalGamma:
+class NormalGamma(ModePrior):
     """vec G[i] ~ N(mu, diag(psi)^-1), mu_k | psi_k ~ N(0, 1 / (k0 psi_k)), psi_k ~ Ga(c0, d0).
 
     Slices with few observations fall back on the mean slice instead of on zero. Cheaper than
@@ -50,8 +50,8 @@ class NormalGamma:
     c0: float = 2.0
     d0: float = 1.0
 
-    diagonal = True
-    learns_scale = True
+    diagonal: ClassVar[bool] = True
+    learns_scale: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.k0 > 0 and self.c0 > 0 and self.d0 > 0):
@@ -69,14 +69,16 @@ class NormalGamma:
         )
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: MeanAndPrecisions) -> FloatArray:
-        """Draw the slices round their mean."""
-        return round_mean(rng.standard_normal(shape), hyper)
+        """Draw the slices around their mean."""
+        return around_mean(rng.standard_normal(shape), hyper)
 
-    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
-        """Draw (mu, psi) given the slices, and new slices round that mean."""
-        return round_mean(noise, self.update_hyper(rng, core))
+    def new_slices(
+        self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
+    ) -> FloatArray:
+        """Draw (mu, psi) given the slices, and new slices around that mean."""
+        return around_mean(noise, self.update_hyper(rng, core))
 
-    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalGammaLaw:
+    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalGammaParameters:
         """Conditional of (mu, psi) given the slices, equation (13)."""
         slices = core.reshape(len(core), -1)
         n_slices = len(slices)
@@ -85,37 +87,37 @@ class NormalGamma:
         if spread is not None:
             scatter += spread.sum(axis=0)
         k_n = self.k0 + n_slices
-        return NormalGammaLaw(
+        return NormalGammaParameters(
             m=n_slices * average / k_n,
             k=k_n,
             c=self.c0 + 0.5 * n_slices,
             d=self.d0 + 0.5 * (scatter + self.k0 * n_slices / k_n * average**2),
         )
 
-    def update_hyper(self, rng: Generator, core: FloatArray) -> MeanAndPrecisions:
+    def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> MeanAndPrecisions:
         """Draw (mu, psi) from their joint conditional given the slices."""
-        law = self.conditional(core)
-        precision = rng.gamma(law.c, size=law.m.size) / law.d
-        noise = rng.standard_normal(law.m.size)
-        return MeanAndPrecisions(law.m + noise / np.sqrt(law.k * precision), precision)
+        parameters = self.conditional(core)
+        precision = rng.gamma(parameters.c, size=parameters.m.size) / parameters.d
+        noise = rng.standard_normal(parameters.m.size)
+        return MeanAndPrecisions(parameters.m + noise / np.sqrt(parameters.k * precision), precision)
 
-    def estimate_hyper(self, law: NormalGammaLaw) -> MeanAndPrecisions:
+    def estimate_hyper(self, parameters: NormalGammaParameters) -> MeanAndPrecisions:
         """E[mu] and E[psi]."""
-        return MeanAndPrecisions(law.m, law.c / law.d)
+        return MeanAndPrecisions(parameters.m, parameters.c / parameters.d)
 
-    def expected_log_prob(self, core: FloatArray, spread: FloatArray, law: NormalGammaLaw) -> float:
-        """E log p(core | mu, psi) - KL of the law of (mu, psi) from its prior."""
+    def expected_log_prob(self, core: FloatArray, spread: FloatArray, parameters: NormalGammaParameters) -> float:
+        """E log p(core | mu, psi) - KL of the parameters of (mu, psi) from its prior."""
         slices = core.reshape(len(core), -1)
-        psi = law.c / law.d
-        log_psi = digamma(law.c) - np.log(law.d)
-        squares = psi * ((slices - law.m) ** 2 + spread) + 1 / law.k
+        psi = parameters.c / parameters.d
+        log_psi = digamma(parameters.c) - np.log(parameters.d)
+        squares = psi * ((slices - parameters.m) ** 2 + spread) + 1 / parameters.k
         log_core = 0.5 * np.sum(log_psi - np.log(2 * np.pi) - squares)
-        ratio = self.k0 / law.k
-        of_mean = 0.5 * np.sum(self.k0 * psi * law.m**2 + ratio - 1 - np.log(ratio))
-        of_psi = np.sum(gamma_divergence(law.c, law.d, self.c0, self.d0))
+        ratio = self.k0 / parameters.k
+        of_mean = 0.5 * np.sum(self.k0 * psi * parameters.m**2 + ratio - 1 - np.log(ratio))
+        of_psi = np.sum(gamma_divergence(parameters.c, parameters.d, self.c0, self.d0))
         return float(log_core - of_mean - of_psi)
 
-    def slice_prior(self, shape: CoreShape, hyper: MeanAndPrecisions) -> SlicePrior:
+    def slice_prior(self, core: FloatArray, hyper: MeanAndPrecisions) -> SlicePrior:
         """diag(psi) and psi mu, shared by all slices."""
         size = hyper.mean.size
         linear = (hyper.precision * hyper.mean)[None]
@@ -131,7 +133,7 @@ class NormalGamma:
         return float(log_core + log_mean + log_psi)
 
 
-def round_mean(noise: FloatArray, hyper: MeanAndPrecisions) -> FloatArray:
-    """Slices round their mean, of standard normal noise."""
+def around_mean(noise: FloatArray, hyper: MeanAndPrecisions) -> FloatArray:
+    """Slices around their mean, of standard normal noise."""
     slices = hyper.mean + noise.reshape(len(noise), -1) / np.sqrt(hyper.precision)
     return slices.reshape(noise.shape)

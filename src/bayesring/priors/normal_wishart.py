@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from scipy.linalg import solve_triangular
 from scipy.special import multigammaln
 
-from bayesring.priors.protocol import CoreShape
-from bayesring.model.types import FloatArray, SlicePrior
+from bayesring.priors.mode_prior import CoreShape, ModePrior
+from bayesring.model.types import Axis, FloatArray, SlicePrior
 
 
 class MeanAndPrecision(NamedTuple):
@@ -24,7 +24,7 @@ class MeanAndPrecision(NamedTuple):
     """Omega, (K, K)."""
 
 
-class NormalWishartLaw(NamedTuple):
+class NormalWishartParameters(NamedTuple):
     """Parameters of a normal-Wishart distribution of (mu, Omega)."""
 
     m: FloatArray
@@ -38,7 +38,7 @@ class NormalWishartLaw(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NormalWishart:
+class NormalWishart(ModePrior):
     """vec G[i] ~ N(mu, Omega^-1), mu | Omega ~ N(0, (k0 Omega)^-1), Omega ~ W(W0, nu0).
 
     Here W0 = I / scale and nu0 = K + extra_degrees. A slice with few observations falls back on
@@ -55,8 +55,8 @@ class NormalWishart:
     scale: float = 1.0
     extra_degrees: float = 0.0
 
-    diagonal = False
-    learns_scale = True
+    diagonal: ClassVar[bool] = False
+    learns_scale: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.k0 > 0 and self.scale > 0 and self.extra_degrees > -1):
@@ -70,14 +70,16 @@ class NormalWishart:
         return draw_normal_wishart(rng, self._prior(prod(shape[1:])))
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: MeanAndPrecision) -> FloatArray:
-        """Draw the slices round their mean."""
-        return round_mean(rng.standard_normal(shape), hyper)
+        """Draw the slices around their mean."""
+        return around_mean(rng.standard_normal(shape), hyper)
 
-    def new_slices(self, rng: Generator, core: FloatArray, noise: FloatArray) -> FloatArray:
-        """Draw (mu, Omega) given the slices, and new slices round that mean."""
-        return round_mean(noise, self.update_hyper(rng, core))
+    def new_slices(
+        self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
+    ) -> FloatArray:
+        """Draw (mu, Omega) given the slices, and new slices around that mean."""
+        return around_mean(noise, self.update_hyper(rng, core))
 
-    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalWishartLaw:
+    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalWishartParameters:
         """Conditional of (mu, Omega) given the slices, equation (12)."""
         slices = core.reshape(len(core), -1)
         n_slices, size = slices.shape
@@ -89,13 +91,13 @@ class NormalWishart:
         scale_inverse = prior.scale_inverse + centred.T @ centred + shift
         if spread is not None:
             scale_inverse += spread
-        return NormalWishartLaw(n_slices * average / k_n, k_n, prior.nu + n_slices, scale_inverse)
+        return NormalWishartParameters(n_slices * average / k_n, k_n, prior.nu + n_slices, scale_inverse)
 
-    def update_hyper(self, rng: Generator, core: FloatArray) -> MeanAndPrecision:
+    def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> MeanAndPrecision:
         """Draw (mu, Omega) from their joint conditional given the slices."""
         return draw_normal_wishart(rng, self.conditional(core))
 
-    def estimate_hyper(self, law: NormalWishartLaw) -> MeanAndPrecision:
+    def estimate_hyper(self, parameters: NormalWishartParameters) -> MeanAndPrecision:
         """Mode of (mu, Omega) after sqrt(K) more degrees of freedom: m and (nu - K + sqrt(K)) W.
 
         The mean of Omega, nu W, takes the K degrees of freedom that come with the prior for
@@ -103,19 +105,19 @@ class NormalWishart:
         entries that the data say nothing of; so they have variance scale / sqrt(K), with which a
         ring of one strand has entries of variance one.
         """
-        size = law.m.size
-        degrees = law.nu - size + np.sqrt(size)
-        return MeanAndPrecision(law.m, degrees * np.linalg.inv(law.scale_inverse))
+        size = parameters.m.size
+        degrees = parameters.nu - size + np.sqrt(size)
+        return MeanAndPrecision(parameters.m, degrees * np.linalg.inv(parameters.scale_inverse))
 
     def expected_log_prob(
-        self, core: FloatArray, spread: FloatArray, law: NormalWishartLaw
+        self, core: FloatArray, spread: FloatArray, parameters: NormalWishartParameters
     ) -> float:
         """E log p(core, mu, Omega) at the estimate, with the degrees of freedom that it adds."""
-        prior = replace(self, extra_degrees=self.extra_degrees + float(np.sqrt(law.m.size)))
-        hyper = self.estimate_hyper(law)
+        prior = replace(self, extra_degrees=self.extra_degrees + float(np.sqrt(parameters.m.size)))
+        hyper = self.estimate_hyper(parameters)
         return prior.log_prob(core, hyper) - 0.5 * float(np.sum(spread * hyper.precision))
 
-    def slice_prior(self, shape: CoreShape, hyper: MeanAndPrecision) -> SlicePrior:
+    def slice_prior(self, core: FloatArray, hyper: MeanAndPrecision) -> SlicePrior:
         """Omega and Omega mu, shared by all slices."""
         size = hyper.mean.size
         linear = (hyper.precision @ hyper.mean)[None]
@@ -132,47 +134,47 @@ class NormalWishart:
         log_core = 0.5 * (n_slices * constant - np.sum((gaps @ precision) * gaps))
         return float(log_core + log_normal_wishart(hyper, self._prior(size)))
 
-    def _prior(self, size: int) -> NormalWishartLaw:
-        return NormalWishartLaw(
+    def _prior(self, size: int) -> NormalWishartParameters:
+        return NormalWishartParameters(
             np.zeros(size), self.k0, size + self.extra_degrees, self.scale * np.eye(size)
         )
 
 
-def draw_normal_wishart(rng: Generator, law: NormalWishartLaw) -> MeanAndPrecision:
+def draw_normal_wishart(rng: Generator, parameters: NormalWishartParameters) -> MeanAndPrecision:
     """Draw (mu, Omega) by Bartlett's decomposition.
 
     With W^-1 = C C' and B lower triangular (chi on its diagonal, normal below),
     Omega = U B B' U' for U = C^-T, and mu = m + (U B)^-T noise / sqrt(k).
     """
-    size = law.m.size
+    size = parameters.m.size
     bartlett = np.tril(rng.standard_normal((size, size)), -1)
-    bartlett[np.diag_indices(size)] = np.sqrt(rng.chisquare(law.nu - np.arange(size)))
-    factor = np.linalg.cholesky(law.scale_inverse)
+    bartlett[np.diag_indices(size)] = np.sqrt(rng.chisquare(parameters.nu - np.arange(size)))
+    factor = np.linalg.cholesky(parameters.scale_inverse)
     root = solve_triangular(factor, bartlett, lower=True, trans="T")
     noise = solve_triangular(bartlett, rng.standard_normal(size), lower=True, trans="T")
-    return MeanAndPrecision(law.m + factor @ noise / np.sqrt(law.k), root @ root.T)
+    return MeanAndPrecision(parameters.m + factor @ noise / np.sqrt(parameters.k), root @ root.T)
 
 
-def round_mean(noise: FloatArray, hyper: MeanAndPrecision) -> FloatArray:
-    """Slices round their mean, of standard normal noise: mu + L^-T noise, L L' = Omega."""
+def around_mean(noise: FloatArray, hyper: MeanAndPrecision) -> FloatArray:
+    """Slices around their mean, of standard normal noise: mu + L^-T noise, L L' = Omega."""
     lower = np.linalg.cholesky(hyper.precision)
     own = noise.reshape(len(noise), -1)
     slices = hyper.mean + solve_triangular(lower, own.T, lower=True, trans="T").T
     return np.asarray(slices.reshape(noise.shape))
 
 
-def log_normal_wishart(hyper: MeanAndPrecision, law: NormalWishartLaw) -> float:
+def log_normal_wishart(hyper: MeanAndPrecision, parameters: NormalWishartParameters) -> float:
     """Log density of (mu, Omega), constants included."""
-    size = law.m.size
+    size = parameters.m.size
     mean, precision = hyper
     log_det = np.linalg.slogdet(precision)[1]
-    log_det_scale = -np.linalg.slogdet(law.scale_inverse)[1]
-    gap = mean - law.m
-    log_mean = 0.5 * (size * np.log(law.k / (2 * np.pi)) + log_det - law.k * gap @ precision @ gap)
+    log_det_scale = -np.linalg.slogdet(parameters.scale_inverse)[1]
+    gap = mean - parameters.m
+    log_mean = 0.5 * (size * np.log(parameters.k / (2 * np.pi)) + log_det - parameters.k * gap @ precision @ gap)
     log_precision = (
-        0.5 * (law.nu - size - 1) * log_det
-        - 0.5 * np.sum(law.scale_inverse * precision)
-        - 0.5 * law.nu * (size * np.log(2) + log_det_scale)
-        - multigammaln(0.5 * law.nu, size)
+        0.5 * (parameters.nu - size - 1) * log_det
+        - 0.5 * np.sum(parameters.scale_inverse * precision)
+        - 0.5 * parameters.nu * (size * np.log(2) + log_det_scale)
+        - multigammaln(0.5 * parameters.nu, size)
     )
     return float(log_mean + log_precision)

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
-from bayesring.infer import holdout
-from bayesring.infer.online_em import Sources
-from bayesring.data.batches import ArrayRows, Chunk
-from bayesring.infer.streams import Streams
+from bayesring.data.splitting import FEWEST
+from bayesring.data.batches import ArrayRows, Chunk, Sources
+from bayesring.engine.streams import Streams
 from bayesring.data.observations import Observations
 from bayesring.data.parquet.rows import NO_ROWS, ParquetRows, Survey
 from bayesring.data.parquet.shuffling import Coding
@@ -53,7 +52,7 @@ def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) ->
         Observations(columns.T, values.astype(float), survey.shape)
         for columns, values in (files.take(coding, chosen[own]) for own in (is_held, ~is_held))
     )
-    if len(held.values) < holdout.FEWEST:  # too few to judge by: all are learned from
+    if len(held.values) < FEWEST:  # too few to judge by: all are learned from
         whole = FileRows(files, coding, NO_ROWS, survey.counts)
         both = Observations(
             np.concatenate([held.coords, sample.coords]),

@@ -28,6 +28,7 @@ class Purpose(IntEnum):
     SPREAD = 9
     POPULATION = 10
     UNSEEN = 11
+    STATISTICS = 12
 
 
 PURPOSES = 16

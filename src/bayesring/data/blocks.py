@@ -1,0 +1,143 @@
+"""Blocks of slices, the unit of work everywhere: one task, one random stream, one term of a sum.
+
+For each mode the observations are stored once more, sorted by that mode's index, and cut into
+blocks of consecutive slices with about equal numbers of observations. Cuts depend on the data
+alone, so results do not depend on who works on which block. A block holds everything that its
+kernels need and nothing else: it can be sent to another process and stay there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesring.data.observations import Observations, in_order
+from bayesring.kernels import sorting
+from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
+
+BLOCK_SIZE = 8192
+MAX_BLOCKS = 256
+
+
+class Block(NamedTuple):
+    """Consecutive slices of one mode with their observations, or a part of one large slice."""
+
+    mode: int
+    number: int
+    """Place among the mode's blocks; keys the block's random stream."""
+    first: int
+    """Index of the first slice."""
+    bounds: IntArray
+    """(J + 1,) observations of slice ``first + j`` are ``bounds[j]:bounds[j + 1]`` of the block."""
+    others: IntArray
+    """(D - 1, n) int32, indices of the other modes in ring order."""
+    values: FloatArray
+    """(n,)."""
+    is_part: bool
+    """Whether other blocks hold more observations of the same, only, slice."""
+    given: Given = NOTHING
+    """What the observations carry besides their values."""
+
+    @property
+    def slices(self) -> slice:
+        """Places of its slices in the core."""
+        return slice(self.first, self.first + self.bounds.size - 1)
+
+    @property
+    def own(self) -> IntArray:
+        """(n,) the mode's own index of each observation."""
+        indices = np.arange(self.slices.start, self.slices.stop, dtype=np.int32)
+        return np.repeat(indices, np.diff(self.bounds))
+
+
+def blocks_of_modes(
+    data: Observations, block_size: int | None = None, cut_slices: bool | Sequence[bool] = True
+) -> tuple[tuple[Block, ...], ...]:
+    """The blocks of every mode.
+
+    Parameters
+    ----------
+    block_size : observations per block that the cuts aim at; by default `BLOCK_SIZE`, or more
+        when that would give over `MAX_BLOCKS` blocks
+    cut_slices : whether a slice larger than a block may be cut into parts, for all modes or each
+    """
+    size = block_size or max(BLOCK_SIZE, -(-len(data.values) // MAX_BLOCKS))
+    data, order = in_order(data), len(data.shape)
+    cut = [cut_slices] * order if isinstance(cut_slices, bool) else cut_slices
+    return tuple(_blocks_of_mode(data, mode, size, cut[mode]) for mode in range(order))
+
+
+def _blocks_of_mode(
+    data: Observations, mode: int, size: int, cut_slices: bool
+) -> tuple[Block, ...]:
+    """One mode's view of the data, laid out block after block."""
+    columns, order = data.coords.T, len(data.shape)
+    starts = sorting.slice_starts(columns[mode], data.shape[mode])
+    cuts = _cuts(starts, size, cut_slices)
+    edges = np.array([0, *(end for *_, end in cuts)], dtype=np.int64)
+    block_of = np.zeros(data.shape[mode], dtype=np.int64)
+    for number, (first, last, *_) in reversed(list(enumerate(cuts))):
+        block_of[first:last] = number  # of a slice that is cut, its first part
+    others, values = sorting.view_of_mode(columns, data.values, mode, starts, edges, block_of)
+    given = data.given
+    if not given.is_empty:
+        given = given.at(np.argsort(columns[mode], kind="stable"))
+    blocks = []
+    for number, (first, last, begin, end) in enumerate(cuts):
+        blocks.append(
+            Block(
+                mode,
+                number,
+                first,
+                np.clip(starts[first : last + 1], begin, end) - begin,
+                others[(order - 1) * begin : (order - 1) * end].reshape(order - 1, end - begin),
+                values[begin:end],
+                end - begin < starts[last] - starts[first],
+                given.at(slice(begin, end)),
+            )
+        )
+    return tuple(blocks)
+
+
+def observations_of(blocks: tuple[Block, ...], shape: tuple[int, ...]) -> Observations:
+    """The sorted observations from which the blocks of the first mode were made."""
+    n = sum(block.values.size for block in blocks)
+    columns = np.empty((len(shape), n), dtype=np.int32)
+    values = np.empty(n, dtype=blocks[0].values.dtype)
+    end = 0
+    for block in blocks:
+        begin, end = end, end + block.values.size
+        columns[0, begin:end], columns[1:, begin:end] = block.own, block.others
+        values[begin:end] = block.values
+    carried = zip(*(block.given for block in blocks), strict=True)
+    given = Given(*(None if parts[0] is None else np.concatenate(parts) for parts in carried))
+    return Observations(columns.T, values, shape, given=given)
+
+
+def _cuts(starts: IntArray, size: int, cut_slices: bool) -> list[tuple[int, int, int, int]]:
+    """Cut slices into (first slice, slice after the last, first observation, end) per block.
+
+    A run of slices is closed when it reaches `size` observations; a slice of more than one and a
+    half times that is cut into equal parts of its own. So that slices without observations cost
+    nothing special, each counts as one observation more than it has.
+    """
+    cuts = []
+    first = 0
+    n_slices = len(starts) - 1
+    for i in range(n_slices):
+        begin, end = int(starts[i]), int(starts[i + 1])
+        if cut_slices and end - begin > 1.5 * size:
+            if first < i:
+                cuts.append((first, i, int(starts[first]), begin))
+            edges = np.linspace(begin, end, round((end - begin) / size) + 1).astype(int)
+            cuts += [(i, i + 1, int(a), int(b)) for a, b in pairwise(edges)]
+            first = i + 1
+        elif end - starts[first] + i + 1 - first >= size:
+            cuts.append((first, i + 1, int(starts[first]), end))
+            first = i + 1
+    if first < n_slices:
+        cuts.append((first, n_slices, int(starts[first]), int(starts[n_slices])))
+    return cuts

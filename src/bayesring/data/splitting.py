@@ -1,0 +1,72 @@
+"""Observations held out of the training data, and put back again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator, Philox, SeedSequence
+from numpy.typing import NDArray
+
+from bayesring.data.observations import Observations, in_order
+from bayesring.model.types import FloatArray, Given, IntArray
+
+SHARE = 0.1
+FEWEST, MOST = 50, 1_000
+"""Observations held out; with fewer than the first number none are."""
+
+
+class Held(NamedTuple):
+    """Observations held out, and where they belong."""
+
+    data: Observations
+    places: IntArray
+    """(n,), among all observations in their order."""
+
+
+def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
+    """Part data into those to fit and those to hold out, or None if there are too few.
+
+    The choice depends on the seed and on the observations, not on the order they came in.
+    """
+    n = len(data.values)
+    n_held = min(int(SHARE * n), MOST)
+    if n_held < FEWEST:
+        return data, None
+    data = in_order(data)
+    rng = Generator(Philox(SeedSequence([seed, n])))
+    held = np.zeros(n, dtype=bool)
+    held[rng.permutation(n)[:n_held]] = True
+    return _some(data, ~held), Held(_some(data, held), np.flatnonzero(held))
+
+
+def rejoin(explored: Observations, held: Held) -> Observations:
+    """The sorted observations from which `hold_out` took some."""
+    n = len(explored.values) + len(held.places)
+    stayed = np.ones(n, dtype=bool)
+    stayed[held.places] = False
+
+    def joined(stayed_part: FloatArray, held_part: FloatArray) -> FloatArray:
+        whole = np.empty(n, dtype=held_part.dtype)
+        whole[stayed], whole[held.places] = stayed_part, held_part
+        return whole
+
+    columns = np.empty((len(explored.shape), n), dtype=np.int32)
+    for mode, column in enumerate(columns):
+        column[:] = joined(explored.coords[:, mode], held.data.coords[:, mode])
+    given = Given(
+        *(
+            None if one is None or other is None else joined(one, other)
+            for one, other in zip(explored.given, held.data.given, strict=True)
+        )
+    )
+    values = joined(explored.values, held.data.values)
+    return Observations(columns.T, values, explored.shape, given=given)
+
+
+def _some(data: Observations, chosen: NDArray[np.bool]) -> Observations:
+    """Observations of a sorted set, still sorted."""
+    columns = np.empty((len(data.shape), np.count_nonzero(chosen)), dtype=np.int32)
+    for column, whole in zip(columns, data.coords.T, strict=True):
+        column[:] = whole[chosen]
+    return Observations(columns.T, data.values[chosen], data.shape, given=data.given.at(chosen))

@@ -1,0 +1,123 @@
+"""What an engine does: it maps operations over blocks, chains and other pieces of work.
+
+Everything that runs a kernel on observations goes through an engine. Where blocks are kept and who
+works on them is the engine's business and never changes a result: results come in the order of the
+blocks, and sums are taken in that order. A new engine says how to map, and inherits the verbs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from bayesring.data.blocks import Block
+from bayesring.engine import operations
+from bayesring.engine.operations import CoreTask, Drawn, StatisticsTask, Update
+from bayesring.kernels import entries as entries_kernel
+from bayesring.kernels import gradient as gradient_kernel
+from bayesring.kernels import slices as slices_kernel
+from bayesring.model.ring import FlatRing
+from bayesring.model.types import FloatArray, IntArray
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Task = TypeVar("Task")
+
+Blocks = Sequence[Block]
+"""Blocks of one mode as an engine holds them; only `number`, `first`, `is_part` and `bounds` are
+looked at by anyone else."""
+
+
+class Engine(ABC):
+    """Whoever does the work. A context: whatever it needs to work lasts as long as it is open."""
+
+    n_jobs: int
+    """Pieces of work that it does at the same time."""
+
+    def __enter__(self) -> Self:
+        """Get ready."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go of what was needed."""
+
+    def place(self, blocks: tuple[Block, ...]) -> Blocks:
+        """Put the blocks of a mode where they will be worked on."""
+        return blocks
+
+    @abstractmethod
+    def map_blocks(
+        self, operation: Callable[[Task, Block], Result], task: Task, blocks: Blocks
+    ) -> Iterable[Result]:
+        """`operation` on every block, in the order of the blocks."""
+
+    @abstractmethod
+    def map_chains(self, work: Callable[[Item], Result], chains: Sequence[Item]) -> list[Result]:
+        """Run `work`, which may map blocks, on every chain; the first failure stops them all."""
+
+    @abstractmethod
+    def map_pieces(self, work: Callable[[Item], Result], pieces: Sequence[Item]) -> list[Result]:
+        """Run `work`, which maps no blocks, on independent pieces."""
+
+    # ---- The verbs.
+
+    def draw(self, update: Update, task: CoreTask, blocks: Blocks) -> Iterable[Drawn]:
+        """Slices of every block, each drawn alone."""
+        return self.map_blocks(update.draw, task, blocks)
+
+    def draw_runs(self, task: CoreTask, blocks: Blocks) -> Iterable[Drawn]:
+        """Slices of the task's runs, block by block, each run drawn jointly."""
+        return self.map_blocks(operations.draw_runs, task, blocks)
+
+    def statistics(self, task: StatisticsTask, blocks: Blocks) -> FloatArray:
+        """The likelihood's statistics, summed in the order of the blocks."""
+        first, *rest = self.map_blocks(operations.statistics, task, blocks)
+        return np.asarray(sum(rest, first))
+
+    def entries(self, flat: FlatRing, columns: IntArray) -> FloatArray:
+        """f at the cells whose indices are the first D of `columns` (D or more, n) int32."""
+        others = columns[1 : flat.bonds.size]
+        return np.asarray(entries_kernel.entries(*flat, 0, columns[0], others))
+
+    def draw_slice(
+        self, task: CoreTask, block: Block, statistics: FloatArray, noise: FloatArray, totals: Any
+    ) -> FloatArray:
+        """Draw a slice that was cut over several blocks from its summed statistics."""
+        prior, own = task.slice_prior, slice(block.first, block.first + 1)
+        diagonal, linear, factors = prior.rows(own)
+        return np.asarray(
+            slices_kernel.draw_slice(
+                statistics,
+                task.flat.bonds[block.mode],
+                task.weights,
+                prior.precision if factors[0] == 1.0 else factors[0] * prior.precision,
+                diagonal,
+                linear,
+                noise,
+                *totals,
+            )
+        )
+
+    def draw_gaussian(
+        self, precision: FloatArray, linear: FloatArray, noise: FloatArray
+    ) -> FloatArray | None:
+        """Draw from N(P^-1 h, P^-1); None if P is not positive definite."""
+        drawn = np.empty(linear.size)
+        return drawn if slices_kernel.draw_gaussian(precision, linear, noise, drawn) else None
+
+    def learn(self, *arguments: Any) -> FloatArray:
+        """One step of online EM on a batch, see `kernels.gradient.learn`."""
+        return np.asarray(gradient_kernel.learn(*arguments))
+
+    def add_gradient(self, *arguments: Any) -> None:
+        """Gradient and curvature of a batch, see `kernels.gradient.add_gradient`."""
+        gradient_kernel.add_gradient(*arguments)

@@ -1,0 +1,327 @@
+"""The two steps of online EM, as pure functions of an estimate.
+
+**M-step**, for every batch: Adam on the gradient of the free energy over cores and weights.
+**E-step**, every few batches: the spread of the slices around their estimates, the hyperparameters
+of the cores' priors, the gains of the weights' prior and the likelihood's parameters, each in
+closed form given the rest. Equations (18) to (22) of docs/model.md.
+
+A batch touches few slices, and no other is to cost anything. So a function copies the arrays of its
+estimate once, works on the copies in place for as many batches as it is given, and returns them as
+a new estimate; see `Workspace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesring.data.batches import Chunk, Position, Rows, one_pass
+from bayesring.engine.protocol import Engine
+from bayesring.engine.streams import Purpose, Streams
+from bayesring.infer import estimate as reading
+from bayesring.infer.estimate import RingEstimate
+from bayesring.kernels.adam import FIRST, SECOND, TINY
+from bayesring.likelihoods import Likelihood
+from bayesring.model import ring
+from bayesring.model.types import FloatArray, IntArray, RingSize, SlicePrior
+from bayesring.priors import Coupling, RingPrior
+
+E_STEP = 32
+"""Batches between two E-steps, at least."""
+START_SIZE, START_PRECISION = 0.7, 1.0
+"""Deviation of the first entries in units that give f variance one, and the prior precision of
+every entry until the first E-step: the ring must find the data before its prior is learned."""
+HORIZON = 2**20
+"""Observations over which the likelihood's statistics forget, if a pass has more."""
+
+
+class Setting(NamedTuple):
+    """What an estimate belongs to: how values arise, what is believed, and who does the work."""
+
+    likelihood: Likelihood
+    prior: RingPrior
+    engine: Engine
+
+
+def start(
+    streams: Streams, size: RingSize, counts: Sequence[IntArray], setting: Setting
+) -> RingEstimate:
+    """A random ring to learn from."""
+    cores, priors = [], []
+    for mode, own in enumerate(counts):
+        if setting.prior.modes[mode].coupling is not Coupling.NONE:
+            raise ValueError(
+                f"{type(setting.prior.modes[mode]).__name__} lets slices depend on each other, "
+                "which online EM cannot do; use inference='gibbs'."
+            )
+        rng = streams.rng(0, Purpose.START, mode)
+        core = rng.standard_normal(size.core_shape(mode, len(own)))
+        cores.append(START_SIZE * size.spread(mode) * core)
+        precision = np.full((1, core[0].size), START_PRECISION)
+        zero = np.zeros_like(precision)
+        priors.append(SlicePrior(np.zeros((zero.size, zero.size)), precision, zero))
+    ones = tuple(np.ones((size.strands, r)) for r in size.bonds)
+    n_weights = sum(each.size for each in ones) if setting.prior.weights.learned else 0
+    nothing = np.empty(0)
+    estimate = RingEstimate(
+        size,
+        tuple(counts),
+        nothing,
+        ones,
+        ones,
+        setting.likelihood.initial_nuisance(),
+        tuple(priors),
+        nothing,
+        reading.AdamMoments.empty(0, 0),
+        (),
+        np.zeros(n_weights),
+    )
+    return reading.restarted(estimate, cores)
+
+
+def learn(
+    estimate: RingEstimate,
+    batches: Iterable[tuple[Chunk, Position]],
+    rate: float,
+    expects: bool,
+    setting: Setting,
+) -> RingEstimate:
+    """M-steps on all the batches, with E-steps where they are due, unless not `expects`.
+
+    Columns of a batch are (2 D - 1, n), as `kernels.gradient` wants them.
+    """
+    work = Workspace(estimate, setting)
+    position = estimate.position
+    for (columns, values), position in batches:
+        work.learn(columns, values, rate, expects)
+    return work.frozen()._replace(position=position)
+
+
+def expect(estimate: RingEstimate, setting: Setting) -> RingEstimate:
+    """E-step."""
+    work = Workspace(estimate, setting)
+    work.expect()
+    return work.frozen()
+
+
+def measure(
+    estimate: RingEstimate, rows: Rows, streams: Streams, batch_size: int, setting: Setting
+) -> RingEstimate:
+    """Curvature at the ring as it stands, by one pass over the rows."""
+    work = Workspace(estimate, setting)
+    work.measure(one_pass(rows, streams, batch_size), batch_size)
+    return work.frozen()
+
+
+def add(
+    estimate: RingEstimate,
+    rows: Rows,
+    streams: Streams,
+    batch_size: int,
+    rates: Sequence[float],
+    setting: Setting,
+) -> RingEstimate:
+    """Learn from new rows alone, a pass for every rate.
+
+    The rows before are there as a prior: slice i is normal around its estimate, with the precision
+    of the prior and of the curvature that the rows before left. Slices that had no row before find
+    their place first, or they would drag the others along. Weights rest: what the rows before said
+    of them is not kept.
+    """
+    held = []
+    for mode, core in enumerate(estimate.core_list):
+        precision, diagonal, *_ = estimate.slice_priors[mode]
+        slices = core.reshape(len(core), -1)
+        own = reading.curvatures(estimate, mode) + diagonal
+        held.append(SlicePrior(precision, own, slices @ precision + own * slices))
+    new = estimate._replace(slice_priors=tuple(held), counts=tuple(rows.counts))
+    fresh = np.concatenate(estimate.counts) == 0
+    met = np.any(np.concatenate(rows.counts)[fresh])
+    for movable in (fresh, None) if met else (None,):
+        work = Workspace(reading.restarted(new, new.core_list), setting)
+        for epoch, rate in enumerate(rates):
+            for columns, values in one_pass(rows, streams, batch_size, epoch):
+                work.move_cores(columns, values, rate, movable)
+        new = work.frozen()
+    new = measure(new, rows, streams, batch_size, setting)
+    new = new._replace(
+        curvature=new.curvature + estimate.curvature,
+        slice_priors=estimate.slice_priors,
+        counts=tuple(a + b for a, b in zip(estimate.counts, rows.counts, strict=True)),
+    )
+    return expect(new, setting)._replace(nuisance=estimate.nuisance)
+
+
+class Workspace:
+    """Copies of the arrays of an estimate, which batches change in place."""
+
+    def __init__(self, estimate: RingEstimate, setting: Setting) -> None:
+        self._before, self._setting = estimate, setting
+        self._learned = setting.prior.weights.learned
+        self.flat = estimate.cores.copy()
+        self.cores = reading.as_cores(self.flat, estimate.size, estimate.shape)
+        self.weights = [each.copy() for each in estimate.weights]
+        self.gains, self.nuisance = estimate.gains, estimate.nuisance
+        self.slice_priors = list(estimate.slice_priors)
+        self.curvature, self.adam = estimate.curvature.copy(), estimate.adam.copy()
+        self.weight_adam = [each.copy() for each in estimate.weight_adam]
+        self.weight_gradient = estimate.weight_gradient.copy()
+        self.statistics, self.spreads = estimate.statistics, list(estimate.spreads)
+        self.batches, self.unweighed = estimate.batches, estimate.unweighed
+        self.rows_seen, self.e_steps = estimate.rows_seen, estimate.e_steps
+        self._n, self._shape = estimate.n_observations, estimate.shape
+        self._totals = np.maximum(np.concatenate(estimate.counts), 1).astype(float)
+        self._gradient = np.zeros(self.flat.size)
+        first = np.cumsum([0, *self._shape[:-1]]).astype(np.int64)
+        self._rows = (first, np.zeros(sum(self._shape), dtype=np.int64))
+        self._all_movable = np.ones(sum(self._shape), dtype=bool)
+        self._of_priors: SlicePrior | None = None
+        self._weigh()
+
+    def frozen(self) -> RingEstimate:
+        """The estimate as it stands; the workspace is not to be used after."""
+        return self._before._replace(
+            cores=self.flat,
+            weights=tuple(self.weights),
+            gains=tuple(self.gains),
+            nuisance=self.nuisance,
+            slice_priors=tuple(self.slice_priors),
+            curvature=self.curvature,
+            adam=self.adam,
+            weight_adam=tuple(self.weight_adam),
+            weight_gradient=self.weight_gradient,
+            statistics=self.statistics,
+            spreads=tuple(self.spreads),
+            batches=self.batches,
+            unweighed=self.unweighed,
+            rows_seen=self.rows_seen,
+            e_steps=self.e_steps,
+        )
+
+    def _weigh(self) -> None:
+        """Bring the weighted cores up to date; they are the cores if weights stay at one."""
+        laid = ring.flatten(ring.weighted(self.cores, self.weights)) if self._learned else None
+        _, starts, bonds, strands = laid or ring.flatten(self.cores)
+        self._ring = (self.flat if laid is None else laid.flat, starts, bonds, strands)
+
+    def learn(self, columns: IntArray, values: FloatArray, rate: float, expects: bool) -> None:
+        """M-step on one batch; E-step if it is due."""
+        self.move_cores(columns, values, rate)
+        self.batches += 1
+        self.unweighed += len(values)
+        if self.batches % max(E_STEP, sum(self._shape) // len(values)) == 0:
+            if self._learned:
+                self._move_weights(rate)
+            if expects:
+                self.expect()
+
+    def move_cores(
+        self,
+        columns: IntArray,
+        values: FloatArray,
+        rate: float,
+        movable: NDArray[np.bool] | None = None,
+    ) -> None:
+        """M-step on the slices that a batch touches; what it says of the weights is kept.
+
+        Only slices that are `movable`, all modes end to end, move; all do if it is left out.
+        """
+        self.weight_gradient += self._setting.engine.learn(
+            self.flat,
+            self._ring,
+            columns,
+            self._respond(columns, values),
+            self._rows,
+            self._totals,
+            (self._gradient, self.curvature),
+            tuple(self.adam),
+            tuple(each.ravel()[: None if self._learned else 0] for each in self.weights),
+            self._kernel_priors(),
+            self._all_movable if movable is None else movable,
+            rate,
+        )
+
+    def _respond(self, columns: IntArray, values: FloatArray) -> FloatArray:
+        """Slope and weight of every observation of a batch, (2, n), at the ring as it stands."""
+        likelihood = self._setting.likelihood
+        fitted = self._setting.engine.entries(ring.FlatRing(*self._ring), columns)
+        self._remember(likelihood.statistics(fitted, values, self.nuisance), len(values))
+        weight, shift = likelihood.expect(fitted, values, self.nuisance)
+        return np.stack([shift - weight * fitted, weight])
+
+    def _kernel_priors(self) -> tuple[tuple[FloatArray, FloatArray, FloatArray, bool], ...]:
+        """The priors of the slices, each with whether its precision is not zero."""
+        if self._of_priors is not self.slice_priors[0]:
+            self._of_priors = self.slice_priors[0]
+            self._priors = tuple(
+                (each.precision, each.diagonal, each.linear, bool(each.precision.any()))
+                for each in self.slice_priors
+            )
+        return self._priors
+
+    def _remember(self, statistics: FloatArray, n: int) -> None:
+        """Bring the statistics up to date, as if for all observations."""
+        whole = statistics * (self._n / n)
+        if self.statistics is None:
+            self.statistics = whole
+        self.rows_seen += n
+        share = min(n / min(self.rows_seen, self._n, HORIZON), 1.0)
+        self.statistics = (1 - share) * self.statistics + share * whole
+
+    def _move_weights(self, rate: float) -> None:
+        """Adam's step on the weights of every bond, by the gradients since the last."""
+        share = self.unweighed / self._n
+        ends = np.cumsum([each.size for each in self.weights])
+        gradients = np.split(self.weight_gradient, ends[:-1])
+        for mode, weights in enumerate(self.weights):
+            precisions = self._setting.prior.weights.precisions(self.gains[mode])
+            up = gradients[mode] - share * (precisions * weights).ravel()
+            first, second, powers = self.weight_adam[mode]
+            powers *= (FIRST, SECOND)
+            bias, square_bias = 1 - powers[0]
+            first += (1 - FIRST) * (up - first)
+            second += (1 - SECOND) * (up**2 - second)
+            root = np.sqrt(second / square_bias) + TINY
+            weights += rate * (first / bias / root).reshape(weights.shape)
+        self._weigh()
+        self.weight_gradient[:] = 0.0
+        self.unweighed = 0
+
+    def expect(self) -> None:
+        """E-step, equations (20) to (22); slices without observations go to their prior mean."""
+        prior, likelihood, now = self._setting.prior, self._setting.likelihood, self.frozen()
+        for mode, (own, core) in enumerate(zip(prior.modes, self.cores, strict=True)):
+            spread, self.spreads[mode] = reading.spread(now, mode, own)
+            hyper = own.estimate_hyper(own.conditional(core, spread))
+            self.slice_priors[mode] = own.slice_prior(core, hyper)
+        self.gains = tuple(
+            prior.weights.expect_gains(*each)
+            for each in zip(self.weights, self.gains, strict=True)
+        )
+        self.e_steps += 1
+        if self.statistics is not None:
+            self.nuisance = likelihood.expect_nuisance(self.statistics, self.nuisance)
+        now = self.frozen()
+        for mode, counts in enumerate(self._before.counts):
+            empty = np.flatnonzero(counts == 0)
+            if empty.size:
+                self.cores[mode][empty] = reading.prior_means(now, mode, empty)
+        if self._learned:
+            self._weigh()
+
+    def measure(self, batches: Iterable[Chunk], batch_size: int) -> None:
+        """Curvature at the ring as it stands, by one pass over all rows."""
+        self.curvature[:] = 0.0
+        sums, touched = (self._gradient, self.curvature), np.empty(batch_size, dtype=np.int64)
+        endless = np.full_like(self._totals, np.inf)
+        for columns, values in batches:
+            response = self._respond(columns, values)
+            for mode in range(len(self._shape)):
+                self._setting.engine.add_gradient(
+                    self._ring, mode, columns, response, self._rows, endless, sums, touched
+                )
+        self._gradient[:] = 0.0
+        self._rows[1][:] = 0

@@ -1,0 +1,431 @@
+"""Online EM: rings learned from mini-batches, with their own choice of rank and end.
+
+1. **Candidates.** A ring of every size in question learns until held-out predictions stop getting
+   better, its rate halved at every standstill. The largest before they get worse stays.
+2. **Members.** More rings of that size learn from other starts. They end in different places, and
+   their predictions are averaged.
+3. **Settling.** Held-out observations join the rest, and every ring goes on a little while.
+4. **Draws.** Every slice is taken to be normal around its estimate, with the precision of data and
+   prior together. Draws of it are kept as those of a chain would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayesring.data.batches import ArrayRows, Feed, Position, Rows, Sources
+from bayesring.data.observations import Observations, in_order
+from bayesring.data.splitting import hold_out
+from bayesring.engine.protocol import Engine
+from bayesring.engine.streams import Purpose, Streams
+from bayesring.infer import em
+from bayesring.infer.em import Setting
+from bayesring.infer.estimate import (
+    RingEstimate,
+    averaged,
+    draw_gaps,
+    forgotten,
+    gone_back,
+    grown,
+)
+from bayesring.infer.holdout import Predicted
+from bayesring.infer.problem import BrokenChain
+from bayesring.infer.schedule import Phase, Schedule
+from bayesring.infer.state import Draws, LookReport, Outcome, Trace
+from bayesring.likelihoods import Likelihood
+from bayesring.model.types import FloatArray, IntArray, RingSize
+from bayesring.priors import RingPrior
+
+FEWEST_BATCHES, MOST_ROWS = 50, 2**20
+"""Between two looks at held-out observations: batches at least, rows at most; a pass if between."""
+WORSE, TRIES = 0.01, 3
+"""Share by which a larger ring may predict worse than the best so far and still be taken, since
+averages over rings gain more from larger ones; and larger rings that may fail in that before the
+search for a size ends."""
+JUDGED_DRAWS = 50
+"""Draws per ring by which held-out observations are predicted."""
+WIDTHS = (1.0, 0.75, 0.5, 0.25)
+"""Factors of the deviations of slices, of which held-out observations choose one."""
+MORE_RATES = tuple(0.0025 * 0.5 ** (step // 4) for step in range(20))
+"""Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
+
+
+class Learning(NamedTuple):
+    """How rings learn."""
+
+    seed: int
+    members: int
+    draws: int
+    """Per member."""
+    max_bytes: int
+    """Budget of the draws of one member."""
+    batch_size: int
+    epochs: int
+    """Passes over the data at most, for each ring; of few data, so many looks."""
+    scale: float = 1.0
+    """Unit of the values, in which noise and errors are reported."""
+
+
+Report = Callable[[LookReport], None]
+
+
+class Seen(NamedTuple):
+    """What was seen at the looks at one ring."""
+
+    losses: tuple[float, ...] = ()
+    log_likelihood: tuple[float, ...] = ()
+    described: tuple[dict[str, float], ...] = ()
+
+    def and_then(
+        self, loss: float, log_likelihood: float, numbers: dict[str, float]
+    ) -> Seen:
+        """With one look more."""
+        return Seen(
+            (*self.losses, loss),
+            (*self.log_likelihood, log_likelihood),
+            (*self.described, numbers),
+        )
+
+    def trace(self, size: RingSize) -> Trace:
+        """As arrays."""
+        rank = tuple(size.strands * bond for bond in size.bonds)
+        names = self.described[0] if self.described else ()
+        return Trace(
+            np.tile(rank, (len(self.losses), 1)),
+            np.array(self.log_likelihood),
+            {name: np.array([float(each[name]) for each in self.described]) for name in names},
+        )
+
+
+class Member(NamedTuple):
+    """One ring on its way through the data. Nothing in it changes."""
+
+    number: int
+    estimate: RingEstimate
+    likelihood: Likelihood
+    seen: Seen = Seen()
+    loss: float = np.inf
+    """Least loss that learning ended with."""
+    failure: Exception | None = None
+    """What ended the stream of rows before its time, if anything."""
+
+    @property
+    def trace(self) -> Trace:
+        """What was seen."""
+        return self.seen.trace(self.estimate.size)
+
+
+class Course(NamedTuple):
+    """What all members have in common."""
+
+    judged: Observations
+    learning: Learning
+    prior: RingPrior
+    engine: Engine
+    report: Report | None = None
+
+    def setting(self, likelihood: Likelihood) -> Setting:
+        """With a likelihood that may have been calibrated."""
+        return Setting(likelihood, self.prior, self.engine)
+
+    def streams(self, member: Member) -> Streams:
+        """All the random streams of a member."""
+        return Streams.of_chain(self.learning.seed, member.number)
+
+    def feed(self, member: Member, rows: Rows) -> Feed:
+        """Batches for a member."""
+        return Feed(rows, self.streams(member), self.learning.batch_size)
+
+    def look_rows(self, n: int) -> int:
+        """Rows between two looks if a pass has n."""
+        return min(max(n, FEWEST_BATCHES * min(self.learning.batch_size, n)), MOST_ROWS)
+
+    def most_looks(self, n: int) -> int:
+        """Looks that the passes allowed make; of few data, as many as passes."""
+        each = self.look_rows(n)
+        return max(1, self.learning.epochs * max(n, each) // each)
+
+
+def begin(number: int, size: RingSize, rows: Rows, likelihood: Likelihood, course: Course) -> Member:
+    """A ring at its random start."""
+    streams = Streams.of_chain(course.learning.seed, number)
+    estimate = em.start(streams, size, rows.counts, course.setting(likelihood))
+    return Member(number, estimate, likelihood)
+
+
+def look(
+    member: Member, feed: Feed, schedule: Schedule, course: Course, judges: bool = True
+) -> Member:
+    """Learn from as many rows as lie between two looks, and see what the ring predicts then."""
+    before, likelihood, failure = member.estimate, member.likelihood, None
+    n_rows = course.look_rows(before.n_observations)
+    batches = _UntilFailure(feed, before.position, n_rows)
+    estimate = em.learn(
+        before, batches, schedule.rate, schedule.expects, course.setting(likelihood)
+    )
+    failure = batches.failure
+    if failure is not None and estimate.rows_seen == 0:
+        raise failure
+    values = course.judged.values
+    columns = np.ascontiguousarray(course.judged.coords.T, dtype=np.int32)
+    mean = likelihood.mean(estimate.fitted(columns, course.engine), estimate.nuisance)
+    loss = likelihood.loss(values, mean)
+    if not np.isfinite(loss):
+        raise BrokenChain(
+            f"Online EM broke down in ring {member.number} after {estimate.rows_seen:,} rows: "
+            "predictions are not finite; look for extreme outliers among the values."
+        )
+    if judges:
+        likelihood = likelihood.calibrate(values, mean, np.zeros(values.size))
+    assert estimate.statistics is not None  # something was learned
+    numbers = likelihood.describe(
+        estimate.statistics, estimate.nuisance, course.learning.scale
+    )
+    total = likelihood.total_log_prob(estimate.statistics, estimate.nuisance)
+    if course.report is not None:
+        course.report(
+            LookReport(member.number, estimate.rows_seen, estimate.size, schedule.rate, loss)
+        )
+    return member._replace(
+        estimate=estimate,
+        likelihood=likelihood,
+        seen=member.seen.and_then(loss, total, numbers),
+        failure=failure,
+    )
+
+
+class _UntilFailure:
+    """Batches up to where they cannot be read; `failure` says why they end, if they do so early."""
+
+    def __init__(self, feed: Feed, position: Position, n_rows: int) -> None:
+        self._batches = feed.read(position, n_rows)
+        self.failure: Exception | None = None
+
+    def __iter__(self) -> _UntilFailure:
+        return self
+
+    def __next__(self):  # type: ignore[no-untyped-def]
+        try:
+            return next(self._batches)
+        except (OSError, ValueError) as error:
+            self.failure = error
+            raise StopIteration from None
+
+
+def train(member: Member, rows: Rows, course: Course) -> Member:
+    """Learn until held-out predictions stop getting better."""
+    feed = course.feed(member, rows)
+    judges = member.likelihood.calibrates
+    schedule = Schedule.begin(course.most_looks(member.estimate.n_observations))
+    return _follow(schedule, member, feed, course, judges)
+
+
+def rejoin(member: Member, rows: Rows, course: Course) -> Member:
+    """Learn a little from all rows, held-out ones among them."""
+    estimate = member.estimate._replace(counts=tuple(rows.counts), position=Position())
+    member = member._replace(estimate=estimate)
+    schedule = Schedule.settling(course.most_looks(estimate.n_observations))
+    if member.failure is not None:
+        return member
+    return _follow(schedule, member, course.feed(member, rows), course, judges=False)
+
+
+def _follow(
+    schedule: Schedule, member: Member, feed: Feed, course: Course, judges: bool
+) -> Member:
+    """Look, and do what the schedule advises, until it is done or the rows end."""
+    kept = member.estimate
+    late: list[RingEstimate] = []
+    while schedule.phase is not Phase.DONE:
+        member = look(member, feed, schedule, course, judges)
+        finding = not schedule.expects
+        schedule, advice = schedule.after(member.seen.losses[-1])
+        estimate, setting = member.estimate, course.setting(member.likelihood)
+        if advice.keep:
+            kept = estimate
+        if advice.go_back:
+            estimate = gone_back(estimate, kept)
+        if advice.wake or (finding and member.failure is not None):
+            estimate = forgotten(em.expect(estimate, setting))
+        if advice.late or member.failure is not None:
+            late.append(estimate)
+        member = member._replace(estimate=estimate)
+        if member.failure is not None:
+            break
+    loss = min(schedule.best, member.seen.losses[-1])
+    return member._replace(estimate=averaged(member.estimate, late), loss=loss)
+
+
+def sources_in_memory(data: Observations, seed: int) -> Sources:
+    """Of observations in memory, some of which are held out."""
+    data = in_order(data)
+    explored, held = hold_out(data, seed)
+    part = ArrayRows(explored)
+    whole = part if held is None else ArrayRows(data)
+    judged = explored if held is None else held.data
+    return Sources(part, whole, judged, part, held is not None)
+
+
+def run(
+    sources: Sources,
+    likelihood: Likelihood,
+    prior: RingPrior,
+    sizes: Sequence[RingSize],
+    learning: Learning,
+    engine: Engine,
+    report: Report | None = None,
+) -> Outcome:
+    """Learn rings and draw from around them, on an open engine."""
+    bound = prior.for_shape([len(each) for each in sources.part.counts])
+    course = Course(sources.judged, learning, bound, engine, report)
+
+    def fresh(number: int, size: RingSize, rows: Rows) -> Member:
+        return train(begin(number, size, rows, likelihood, course), rows, course)
+
+    first = choose(sizes, lambda size: fresh(0, size, sources.sample), engine)
+    size, tried = first.estimate.size, sources.sample is sources.part
+    others = range(1 if tried else 0, learning.members)
+    members = engine.map_pieces(lambda each: fresh(each, size, sources.part), others)
+    members = [first, *members] if tried else members
+    likelihood, predicted, width = judge(members, course, likelihood, sources.is_held_out)
+    members = [
+        each._replace(likelihood=likelihood, estimate=each.estimate._replace(width=width))
+        for each in members
+    ]
+    if sources.whole is not sources.part:
+        members = engine.map_pieces(lambda each: rejoin(each, sources.whole, course), members)
+    members = engine.map_pieces(lambda each: measured(each, sources.whole, course), members)
+    drawn = engine.map_pieces(
+        lambda each: draw(each.estimate, course.streams(each), learning), members
+    )
+    chains = [(own, each.trace) for own, each in zip(drawn, members, strict=True)]
+    estimates = tuple(each.estimate for each in members)
+    failure = next((each.failure for each in members if each.failure), None)
+    return Outcome(likelihood, chains, predicted, False, estimates, failure)
+
+
+def choose(
+    sizes: Sequence[RingSize], trained: Callable[[RingSize], Member], engine: Engine
+) -> Member:
+    """Train a ring of every size, from small to large, until larger ones predict worse.
+
+    Some are trained side by side; those beyond the end of the search are not looked at, so the
+    choice does not depend on how many those are.
+    """
+    best, least, failed = None, np.inf, 0
+    for start in range(0, len(sizes), engine.n_jobs):
+        group = engine.map_pieces(trained, sizes[start : start + engine.n_jobs])
+        for each in group:
+            if best is None or each.loss < (1 + WORSE) * least:
+                best, least, failed = each, min(each.loss, least), 0
+                continue
+            failed += 1
+            if failed == TRIES:
+                return best
+    assert best is not None  # there is at least one size
+    return best
+
+
+def judge(
+    members: Sequence[Member], course: Course, likelihood: Likelihood, is_held_out: bool
+) -> tuple[Likelihood, Predicted | None, float]:
+    """The likelihood as held-out observations have it, what was expected of them, and the width.
+
+    The normals around the estimates ignore much, so held-out observations choose their width, by
+    their log score under all rings together.
+    """
+    held, engine = course.judged, course.engine
+    if not is_held_out:
+        return likelihood, None, 1.0
+    columns = np.ascontiguousarray(held.coords.T, dtype=np.int32)
+    nuisance = np.concatenate(
+        [np.tile(each.estimate.nuisance, (JUDGED_DRAWS, 1)) for each in members]
+    )
+    gaps = [
+        draw_gaps(each.estimate, course.streams(each).rng(0, Purpose.SPREAD), JUDGED_DRAWS)
+        for each in members
+    ]
+    best, fitted, chosen = -np.inf, np.empty(0), 1.0
+    for width in WIDTHS:
+        tried = np.concatenate(
+            [
+                _predict(each.estimate, width * own, columns, engine)
+                for each, own in zip(members, gaps, strict=True)
+            ]
+        )
+        scores = logsumexp(likelihood.log_prob(tried, held.values, nuisance), axis=0)
+        if np.mean(scores) > best:
+            best, fitted, chosen = float(np.mean(scores)), tried, width
+    means = likelihood.mean(fitted, nuisance)
+    noise = likelihood.variance(fitted, nuisance).mean(axis=0)
+    predicted = Predicted(held, means.mean(axis=0), means.var(axis=0), noise)
+    calibrated = likelihood.calibrate(held.values, predicted.mean, predicted.variance)
+    return calibrated, predicted, chosen
+
+
+def _predict(
+    estimate: RingEstimate, gaps: FloatArray, columns: IntArray, engine: Engine
+) -> FloatArray:
+    """f at some cells in rings so far from the one learned, (draws, n)."""
+    ring = estimate.flat
+    return np.stack([engine.entries(ring._replace(flat=ring.flat + own), columns) for own in gaps])
+
+
+def measured(member: Member, rows: Rows, course: Course) -> Member:
+    """With the curvature where the ring stands, by one pass over the data.
+
+    If the data cannot be read to their end, the curvature found while learning has to do.
+    """
+    if member.failure is not None:
+        return member
+    setting, size = course.setting(member.likelihood), course.learning.batch_size
+    try:
+        estimate = em.measure(member.estimate, rows, course.streams(member), size, setting)
+    except (OSError, ValueError) as error:
+        return member._replace(failure=error)
+    return member._replace(estimate=estimate)
+
+
+def draw(estimate: RingEstimate, streams: Streams, learning: Learning) -> Draws:
+    """Draws of a ring whose curvature is known."""
+    n_draws = min(learning.draws, max(2, learning.max_bytes // (8 * estimate.cores.size)))
+    flat = draw_gaps(estimate, streams.rng(1, Purpose.SPREAD), n_draws)
+    flat *= estimate.width
+    weighted, starts, bonds, strands = estimate.flat
+    flat += weighted
+    nuisance = np.tile(estimate.nuisance, (n_draws, 1))
+    weights = np.tile(np.concatenate([each.ravel() for each in estimate.weights]), (n_draws, 1))
+    return Draws(flat, starts, bonds, strands, nuisance, np.arange(1, n_draws + 1), weights)
+
+
+def learn_more(
+    estimates: Sequence[RingEstimate],
+    data: Observations,
+    likelihood: Likelihood,
+    prior: RingPrior,
+    learning: Learning,
+    engine: Engine,
+) -> tuple[list[RingEstimate], list[Draws]]:
+    """Go on with new observations, in the units of the old; modes may have grown.
+
+    The estimates given stay as they are: whatever interrupts this, nothing is learned by halves.
+    """
+    rows = ArrayRows(data)
+    per_pass = max(1, -(-len(data.values) // learning.batch_size))
+    passes = -(-FEWEST_BATCHES // per_pass)
+    rates = [rate for rate in MORE_RATES for _ in range(passes)]
+    setting = Setting(likelihood, prior.for_shape(data.shape), engine)
+
+    def more(numbered: tuple[int, RingEstimate]) -> tuple[RingEstimate, Draws]:
+        number, estimate = numbered
+        streams = Streams.of_chain(learning.seed, number)
+        wider = grown(estimate, data.shape)
+        new = em.add(wider, rows, streams, learning.batch_size, rates, setting)
+        return new, draw(new, streams, learning)
+
+    found = engine.map_pieces(more, list(enumerate(estimates)))
+    return [new for new, _ in found], [drawn for _, drawn in found]

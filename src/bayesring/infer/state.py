@@ -1,0 +1,89 @@
+"""What inference gives: kept draws, traces, and the outcome of a whole fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bayesring.likelihoods import Likelihood
+from bayesring.model.types import FloatArray, IntArray, RingSize
+
+if TYPE_CHECKING:
+    from bayesring.infer.estimate import RingEstimate
+    from bayesring.infer.holdout import Predicted
+
+
+class Draws(NamedTuple):
+    """Kept draws of one chain, all of one rank, weights folded into the cores."""
+
+    flat: FloatArray
+    """(draws, N), one row per draw, laid out as in `ring.FlatRing`."""
+    starts: IntArray
+    bonds: IntArray
+    """(D,), rank of each bond of a strand."""
+    strands: int
+    nuisance: FloatArray
+    """(draws, p)."""
+    scans: IntArray
+    """(draws,), which scans were kept, from 1."""
+    weights: FloatArray
+    """(draws, W), lambda of every bond, end to end."""
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Rank of each bond, all strands together."""
+        return tuple(self.strands * int(number) for number in self.bonds)
+
+    def bond_weights(self, row: int, bond: int) -> FloatArray:
+        """lambda^(d) of one draw, (S, R_d)."""
+        ends = np.cumsum(self.rank)
+        return np.split(self.weights[row], ends[:-1])[bond].reshape(self.strands, -1)
+
+
+class Trace(NamedTuple):
+    """What was seen at every scan of one chain, warm-up included."""
+
+    rank: IntArray
+    """(scans, D)."""
+    log_likelihood: FloatArray
+    """(scans,)."""
+    described: dict[str, FloatArray]
+    """The likelihood's own numbers, (scans,) each."""
+
+
+class Outcome(NamedTuple):
+    """What a run of several chains gives."""
+
+    likelihood: Likelihood
+    """The one that the chains ended with: calibrated, if it had open bounds."""
+    chains: list[tuple[Draws, Trace]]
+    held_out: Predicted | None
+    """Expectations for held-out observations before the chains saw them, if any were held out."""
+    sampled: bool = True
+    """Whether draws are those of chains; else they lie around estimates of online EM."""
+    estimates: tuple[RingEstimate, ...] = ()
+    """The rings of online EM, which may go on with more data."""
+    failure: Exception | None = None
+    """What ended a stream of data before its time."""
+
+
+class ScanReport(NamedTuple):
+    """Progress of one chain after one scan."""
+
+    chain: int
+    scan: int
+    rank: tuple[int, ...]
+    described: dict[str, float]
+
+
+class LookReport(NamedTuple):
+    """Where one ring of online EM stands after a look at held-out observations."""
+
+    ring: int
+    rows: int
+    """Rows learned from so far."""
+    size: RingSize
+    rate: float
+    loss: float
+    """Of held-out observations."""

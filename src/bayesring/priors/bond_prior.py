@@ -1,0 +1,39 @@
+"""What the prior of the weights of a bond must say about itself."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from numpy.random import Generator
+
+from bayesring.model.types import FloatArray
+
+
+@runtime_checkable
+class BondPrior(Protocol):
+    """Prior of the weights of one bond and their gains, (S, R_d) each."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether the weights are drawn; they stay at one otherwise."""
+
+    def precisions(self, gains: FloatArray) -> FloatArray:
+        """Prior precision of each weight given the gains."""
+
+    def draw_gains(self, rng: Generator, shape: tuple[int, int]) -> FloatArray:
+        """Draw the gains from their prior."""
+
+    def draw_weights(self, rng: Generator, gains: FloatArray) -> FloatArray:
+        """Draw the weights from their prior given the gains."""
+
+    def update_gains(self, rng: Generator, weights: FloatArray, gains: FloatArray) -> FloatArray:
+        """Draw the gains from their conditional given the weights."""
+
+    def expect_gains(self, weights: FloatArray, gains: FloatArray) -> FloatArray:
+        """Expectation of each gain given the weights and the expectations of the others."""
+
+    def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
+        """Log p(weights, gains), constants included."""
+
+    def expected_log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
+        """E log p(weights, gains) - E log q(gains), with q as `expect_gains` has it."""

@@ -1,0 +1,51 @@
+"""The prior of a whole ring: one prior per mode, and one of the weights of the bonds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bayesring.model.types import Axis
+from bayesring.priors.bond_prior import BondPrior
+from bayesring.priors.gamma_process import GammaProcess
+from bayesring.priors.mode_prior import ModePrior
+from bayesring.priors.unit_weights import UnitWeights
+
+
+@dataclass(frozen=True)
+class RingPrior:
+    """Prior of a whole ring.
+
+    Parameters
+    ----------
+    modes : prior of the slices of each mode; a single one stands for all
+    weights : prior of the bond weights
+    """
+
+    modes: tuple[ModePrior, ...]
+    weights: BondPrior
+
+    @classmethod
+    def of(cls, *modes: ModePrior) -> RingPrior:
+        """Unit weights for cores that all learn their scale, the gamma process for others."""
+        learned = all(prior.learns_scale for prior in modes)
+        return cls(modes, UnitWeights() if learned else GammaProcess())
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether the entries of every slice are independent given the hyperparameters."""
+        return all(prior.diagonal for prior in self.modes)
+
+    def bind(self, axes: Sequence[Axis]) -> RingPrior:
+        """The prior of a ring whose modes are known: one prior for each."""
+        modes = self.modes * len(axes) if len(self.modes) == 1 else self.modes
+        if len(modes) != len(axes):
+            raise ValueError(
+                f"prior has priors for {len(modes)} modes, but the data have {len(axes)}."
+            )
+        bound = tuple(prior.bind(axis) for prior, axis in zip(modes, axes, strict=True))
+        return replace(self, modes=bound)
+
+    def for_shape(self, shape: Sequence[int]) -> RingPrior:
+        """One prior for each mode, bound to its number of labels unless it was bound before."""
+        return self if len(self.modes) == len(shape) else self.bind([Axis(n) for n in shape])
