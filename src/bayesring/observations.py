@@ -18,25 +18,12 @@ import numpy as np
 
 from bayesring.kernels import sorting
 from bayesring.types import FloatArray, IntArray
+from bayesring.types import Observations as Observations
 
 BLOCK_SIZE = 8192
 MAX_BLOCKS = 256
 COMPACT = 500_000
 """Observations from which on their values are kept in float32."""
-
-
-class Observations(NamedTuple):
-    """Observed entries of a tensor, in coordinate form."""
-
-    coords: IntArray
-    """(n, D), one row per observation, from 0."""
-    values: FloatArray
-    """(n,)."""
-    shape: tuple[int, ...]
-    """I_1, ..., I_D."""
-    location: float = 0.0
-    scale: float = 1.0
-    """Units of the values, which `in_order` takes out: they become (value - location) / scale."""
 
 
 class HeldOut(NamedTuple):

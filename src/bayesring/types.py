@@ -96,3 +96,17 @@ class SlicePrior(NamedTuple):
     """(1, K) or (I_d, K)."""
     linear: FloatArray
     """(1, K) or (I_d, K)."""
+
+
+class Observations(NamedTuple):
+    """Observed entries of a tensor, in coordinate form."""
+
+    coords: IntArray
+    """(n, D), one row per observation, from 0."""
+    values: FloatArray
+    """(n,)."""
+    shape: tuple[int, ...]
+    """I_1, ..., I_D."""
+    location: float = 0.0
+    scale: float = 1.0
+    """Units of the values, which `in_order` takes out: they become (value - location) / scale."""

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesring.observations import Observations
-from bayesring.types import FloatArray, IntArray
+from bayesring.types import FloatArray, IntArray, Observations
 
 
 class Split(NamedTuple):

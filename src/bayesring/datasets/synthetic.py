@@ -14,8 +14,7 @@ from scipy.special import expit
 
 from bayesring import ring
 from bayesring.datasets.splits import draw_cells
-from bayesring.observations import Observations
-from bayesring.types import FloatArray, IntArray
+from bayesring.types import FloatArray, IntArray, Observations
 
 Entries = Callable[[IntArray], FloatArray]
 LISTED = 10**7
