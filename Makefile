@@ -53,20 +53,22 @@ $(VENV)/.peers: $(VENV)/.installed
 	@touch $@
 
 bench: $(VENV)/.peers  ## speed and memory against goals and others, into the README; QUICK=1 only prints, LARGE=1 does more
-	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out docs/bench.json --readme README.md) $(if $(LARGE),--large)
+	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out paper/results/bench.json --readme README.md) $(if $(LARGE),--large)
 
 bench-check: setup  ## fail if a scan got 30 % slower than the committed figure
-	$(BIN)/python -m paper.bench --check docs/bench.json
+	$(BIN)/python -m paper.bench --check paper/results/bench.json
 
 accuracy: $(VENV)/.peers  ## the defaults on six real data sets beside the paper and SMURFF, into the README
 	$(BIN)/python -m paper.readme_accuracy
 
 # make reproduce QUICK=1 OUT=folder       a smoke test of every path, into folder/quick
 # make reproduce WHAT=binary ONLY='Enron/TTWOPT DBLP' JOBS=1
+# make reproduce ONLY=Enron AGAIN=1        works out cells that are there, too
 WHAT ?= all
 OUT ?= $(if $(QUICK),results,docs)
+RESULTS ?= $(if $(filter docs,$(OUT)),paper/results,$(OUT))
 reproduce: $(VENV)/.peers  ## the paper's tables and figures with ours beside them, into docs; goes on where it stopped
-	$(BIN)/python -m paper.reproduce $(WHAT) --out $(OUT) $(if $(QUICK),--quick) $(if $(JOBS),--jobs $(JOBS)) $(foreach each,$(ONLY),--only '$(each)')
+	$(BIN)/python -m paper.reproduce $(WHAT) --out $(OUT) --results $(RESULTS) $(if $(QUICK),--quick) $(if $(AGAIN),--again) $(if $(JOBS),--jobs $(JOBS)) $(foreach each,$(ONLY),--only '$(each)')
 
 reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md
 	$(BIN)/python -m paper.reliability

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,11 @@ from bayesring.datasets.dataset import N_FOLDS
 from bayesring.observations import Observations
 from bayesring.types import FloatArray
 from paper.contenders import METHODS, OURS, SMURFF, Job, Predictor
-from paper.runner import Result, ResultCell
+from paper.results_store import Result, ResultsStore
+from paper.runner import ResultCell
 from paper.tasks import SCORES, TASKS, Task
 
-FOLDER = "accuracy"
+STUDY = "accuracy"
 N_CHECKED = 40_000
 """Test cells at which intervals are checked, if there are more."""
 QUICK_TRAIN = 3000
@@ -49,7 +49,7 @@ def make_cells(
     """Cells of some data sets: the first fold of every method, then the next."""
     return [
         ResultCell(
-            FOLDER,
+            STUDY,
             name,
             method,
             str(fold),
@@ -112,7 +112,7 @@ def _trust(
     return {"coverage": metrics.coverage(test.values[some], lower, upper)}
 
 
-def load_cells(out: Path, name: str, method: str) -> list[Result]:
+def load_cells(store: ResultsStore, name: str, method: str) -> list[Result]:
     """What the cells of a data set and method found, of those that are there."""
-    found = [cell.load(out) for cell in make_cells([name], [method])]
+    found = [cell.load(store) for cell in make_cells([name], [method])]
     return [each for each in found if each is not None]

@@ -10,7 +10,7 @@ import numpy as np
 from bayesring.datasets.dataset import N_FOLDS
 from paper import accuracy, published
 from paper.contenders import METHODS
-from paper.runner import Result, write_json
+from paper.results_store import Result, ResultsStore, write_json
 from paper.tasks import TASKS, show
 
 
@@ -41,11 +41,11 @@ class ComparisonRow(NamedTuple):
     minutes: float
 
 
-def compare(out: Path, name: str) -> list[ComparisonRow]:
+def compare(store: ResultsStore, name: str) -> list[ComparisonRow]:
     """Rows of a data set, one per method."""
     task = TASKS[name]
     found = {
-        method: accuracy.load_cells(out, name, method)
+        method: accuracy.load_cells(store, name, method)
         for method, about in METHODS.items()
         if about.runs_on(name)
     }
@@ -88,7 +88,7 @@ def _places(scored: dict[str, list[Result]], score: str) -> dict[str, int]:
     return {method: 1 + order.index(mean) for method, mean in means.items()}
 
 
-def table(out: Path, name: str) -> str:
+def table(store: ResultsStore, name: str) -> str:
     """A data set as Markdown: per score ours, the paper's and the difference."""
     scores = TASKS[name].scores
     arrows = {True: "↓", False: "↑"}
@@ -100,7 +100,7 @@ def table(out: Path, name: str) -> str:
         f"| {name} | {' | '.join(heads)} | folds | minutes per fit |",
         f"|---|{'---|' * (3 * len(scores) + 2)}",
     ]
-    for row in compare(out, name):
+    for row in compare(store, name):
         label = METHODS[row.method].label
         if not row.figures:
             said = "cannot run" if row.cannot else "not computed"
@@ -134,11 +134,11 @@ def _printed(name: str, score: str, method: str) -> str:
     return str(published.FIGURES[name, score, row] or "NA")
 
 
-def reasons(out: Path, name: str) -> list[str]:
+def reasons(store: ResultsStore, name: str) -> list[str]:
     """Sentences on methods that cannot run on a data set."""
     return [
         f"{METHODS[row.method].label} cannot run on {name}: {row.cannot}"
-        for row in compare(out, name)
+        for row in compare(store, name)
         if row.cannot
     ]
 
@@ -148,7 +148,7 @@ def names_of(table_name: str) -> list[str]:
     return [name for name, task in TASKS.items() if task.table == table_name]
 
 
-def write(out: Path, table_name: str) -> None:
+def write(store: ResultsStore, out: Path, table_name: str) -> None:
     """Write one of the paper's tables as JSON and as Markdown."""
     names = names_of(table_name)
     content = {
@@ -168,17 +168,17 @@ def write(out: Path, table_name: str) -> None:
                     for figure in row.figures
                 },
             }
-            for row in compare(out, name)
+            for row in compare(store, name)
         }
         for name in names
     }
     write_json(out / "tables" / f"{table_name}.json", content)
-    (out / "tables" / f"{table_name}.md").write_text(markdown(out, table_name))
+    (out / "tables" / f"{table_name}.md").write_text(markdown(store, table_name))
 
 
-def markdown(out: Path, table_name: str) -> str:
+def markdown(store: ResultsStore, table_name: str) -> str:
     """All data sets of one of the paper's tables."""
     names = names_of(table_name)
-    parts = [table(out, name) for name in names]
-    notes = [f"- {reason}" for name in names for reason in reasons(out, name)]
+    parts = [table(store, name) for name in names]
+    notes = [f"- {reason}" for name in names for reason in reasons(store, name)]
     return "\n".join([*parts, *notes]) + "\n"

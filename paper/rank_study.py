@@ -27,7 +27,8 @@ from bayesring.priors import Fixed, GammaProcess
 from bayesring.priors.base import CorePrior, RingPrior
 from bayesring.types import FloatArray
 from paper.baselines import BayesianRingVI
-from paper.runner import Result, ResultCell, write_json
+from paper.results_store import Result, ResultsStore, write_json
+from paper.runner import ResultCell
 
 SHAPE, RANK = (10, 10, 10, 10), (5, 5, 5, 5)
 NOISE = (10, 15, 20, 25, 30)
@@ -69,7 +70,7 @@ class Run(NamedTuple):
         cost = 2.0 if quick else COSTS[self.strategy]
         place = f"snr{self.snr}-missing{self.missing:g}"
         part = f"tensor{self.tensor}"
-        return ResultCell(f"rank/{method}", place, method, part, work, (self, quick), cost)
+        return ResultCell("rank", place, method, part, work, (self, quick), cost)
 
 
 def all_runs(
@@ -148,10 +149,10 @@ def work(run: Run, quick: bool, threads: int = 1) -> Result:
     }
 
 
-def load_results(out: Path, quick: bool = False) -> dict[Run, Result]:
+def load_results(store: ResultsStore, quick: bool = False) -> dict[Run, Result]:
     """What the runs found, of those that are there."""
     runs = quick_runs() if quick else all_runs()
-    found = {run: run.cell(quick).load(out) for run in runs}
+    found = {run: run.cell(quick).load(store) for run in runs}
     return {run: result for run, result in found.items() if result and "error" in result}
 
 
@@ -208,11 +209,11 @@ def table(summary: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(out: Path, quick: bool = False) -> None:
+def write(store: ResultsStore, out: Path, quick: bool = False) -> None:
     """Write summary, table and heat maps of what has been run."""
     from paper.study_figures import plot_heat_maps, save_both
 
-    summary = summarise(load_results(out, quick))
+    summary = summarise(load_results(store, quick))
     if not summary:
         return
     write_json(out / "tables" / "rank.json", summary)

@@ -7,7 +7,6 @@ work on these alone.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import typer
@@ -17,21 +16,22 @@ from bayesring.datasets.dataset import N_FOLDS
 from paper import accuracy, published
 from paper.accuracy import load_cells
 from paper.contenders import OURS, SMURFF
-from paper.runner import Result, run_cells
+from paper.results_store import COMMITTED, ROOT, Result, ResultsStore
+from paper.runner import run_cells
 from paper.tasks import TASKS, Task, show
 
-OUT, README = Path("docs"), Path("README.md")
+README = ROOT / "README.md"
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 
 
-def table(out: Path) -> str:
+def table(store: ResultsStore) -> str:
     """The defaults beside the paper's best and SMURFF, in Markdown, for the README."""
     lines = [
         "| | paper's best | SMURFF | bayesring | goal | intervals or probabilities | minutes |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, task in TASKS.items():
-        ours, theirs = (load_cells(out, name, method) for method in (OURS, SMURFF))
+        ours, theirs = (load_cells(store, name, method) for method in (OURS, SMURFF))
         if not ours:
             continue
         printed = [published.best(name, score).mean for score in task.scores]
@@ -63,8 +63,9 @@ def _trusted(cells: list[Result]) -> str:
 
 def main(names: list[str]) -> None:
     """Work out what is missing, print the table, bring the README up to date."""
-    outcome = run_cells(accuracy.make_cells(names or None, [OURS, SMURFF]), OUT)
-    found = table(OUT)
+    store = ResultsStore(ROOT / COMMITTED)
+    outcome = run_cells(accuracy.make_cells(names or None, [OURS, SMURFF]), store)
+    found = table(store)
     typer.echo("\n".join([found, *outcome.unavailable, *outcome.failed]))
     before, rest = README.read_text().split(BEGIN)
     README.write_text(f"{before}{BEGIN}\n{found}{END}{rest.split(END)[1]}")

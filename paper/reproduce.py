@@ -38,17 +38,25 @@ def reproduce(
     jobs: Annotated[
         int | None, typer.Option(help="Cells at a time, all cores if left out; scale has one.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder of tables and pictures.")] = Path("results"),
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of the cells found; OUT if left out.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also work out cells that are there.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Reproduce the paper's evaluation: its tables and figures, with ours beside them.
 
-    Each cell of a table is kept in a file; a second run works out only what is missing.
+    Each cell of a table is kept in a row of a file; a second run works out only what is missing.
     """
     errors = Console(stderr=True, soft_wrap=True)
     try:
-        outcome = work_out(what.value, out, quick, only or (), jobs, not quiet, debug)
+        outcome = work_out(
+            what.value, out, results, quick, only or (), jobs, not quiet, debug, again
+        )
     except KeyboardInterrupt:
         errors.print("interrupted; the cells that were done are kept: the same command goes on.")
         raise typer.Exit(2) from None

@@ -1,12 +1,11 @@
-"""Cells of tables and figures: each worked out once and kept in a file of its own.
+"""Cells of tables and figures: each worked out once and kept in a row of its own.
 
-A file is written under a temporary name and renamed, so that an interrupted run leaves whole cells
-only, and the next one works out what is missing.
+An interrupted run leaves whole cells only, and the next one works out what is missing. Worker
+processes compute; the process that started them writes.
 """
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import signal
 import traceback
@@ -14,16 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayesring.infer.threads import count_threads
-from bayesring.storage import replacing
 from paper.bench.timing import machine
 from paper.cell_progress import cell_progress
+from paper.results_store import CellKey, Provenance, Result, ResultsStore, this_code
 
 PACKAGES = ("bayesring", "numpy", "scipy", "numba")
-Result = dict[str, Any]
 
 
 class Unavailable(Exception):
@@ -31,10 +28,10 @@ class Unavailable(Exception):
 
 
 class ResultCell(NamedTuple):
-    """One piece of work: a data set, a method, and the file that keeps what was found."""
+    """One piece of work: a data set, a method, and the row that keeps what was found."""
 
-    folder: str
-    """Under the folder of results."""
+    study: str
+    """Which names the file of results."""
     data: str
     method: str
     part: str
@@ -50,15 +47,18 @@ class ResultCell(NamedTuple):
         """What progress and messages call the cell."""
         return f"{self.data}/{self.method}/{self.part}"
 
-    def path(self, out: Path) -> Path:
-        """The cell's file."""
-        file = f"{self.data}-{self.method}-{self.part}.json".replace(" ", "_")
-        return out / self.folder / file
+    @property
+    def key(self) -> CellKey:
+        """The name of the cell's row."""
+        return CellKey(self.data, self.method, self.part)
 
-    def load(self, out: Path) -> Result | None:
+    def load(self, store: ResultsStore) -> Result | None:
         """What was found, or None if that is still to be worked out."""
-        path = self.path(out)
-        return json.loads(path.read_text()) if path.exists() else None
+        return store.load(self.study, self.key)
+
+    def keep(self, store: ResultsStore, result: Result, source: Provenance) -> None:
+        """Add or replace the cell's row."""
+        store.keep(self.study, self.key, result, source)
 
 
 class RunOutcome(NamedTuple):
@@ -96,7 +96,7 @@ def _matches(cell: ResultCell, pattern: str) -> bool:
     return any(fnmatch(name, wanted) for name in (f"{data}/{method}", data, method))
 
 
-def provenance() -> Result:
+def circumstances() -> Result:
     """Versions and machine, which results depend on besides seed and code."""
     found = {}
     for package in PACKAGES:
@@ -108,37 +108,33 @@ def provenance() -> Result:
     return {"versions": found, "machine": f"{about['processor']}, {about['cores']} cores"}
 
 
-def work_out(cell: ResultCell, out: Path, threads: int) -> Result:
-    """Compute a cell and write its file. What does not fit into memory is a result, too."""
+def work_out(cell: ResultCell, threads: int) -> Result:
+    """Compute a cell. What does not fit into memory is a result, too."""
     try:
         found = cell.work(*cell.arguments, threads=threads)
     except MemoryError as error:
         found = {"cannot": str(error) or "there is not enough memory."}
     named = {"data": cell.data, "method": cell.method}
-    result = named | {"threads": threads} | found | provenance()
-    write_json(cell.path(out), result)
-    return result
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write a file whole or not at all; its folder is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + "\n")
+    return named | {"threads": threads} | found | circumstances()
 
 
 def run_cells(
-    cells: Sequence[ResultCell], out: Path, jobs: int = 1, show: bool = True, debug: bool = False
+    cells: Sequence[ResultCell],
+    store: ResultsStore,
+    jobs: int = 1,
+    show: bool = True,
+    debug: bool = False,
+    again: bool = False,
 ) -> RunOutcome:
-    """Work out the cells that `out` does not have yet, `jobs` at a time.
+    """Work out the cells that `store` does not have yet, or all `again`, `jobs` at a time.
 
     A failure is noted and the others go on; an interrupt stops at once.
     """
-    missing = [cell for cell in cells if not cell.path(out).exists()]
+    missing = [cell for cell in cells if again or cell.load(store) is None]
     unavailable: list[str] = []
     failed: list[str] = []
     with cell_progress(show, [cell.cost for cell in missing], jobs) as bar:
-        for cell, result in _results(missing, out, jobs, bar.begin):
+        for cell, result in _results(missing, store, jobs, bar.begin):
             if isinstance(result, Unavailable):
                 unavailable.append(str(result))
             elif isinstance(result, Exception):
@@ -153,30 +149,36 @@ def run_cells(
 
 
 def _results(
-    cells: Sequence[ResultCell], out: Path, jobs: int, begin: Callable[[str], None]
+    cells: Sequence[ResultCell], store: ResultsStore, jobs: int, begin: Callable[[str], None]
 ) -> Iterator[tuple[ResultCell, Result | Exception]]:
-    """Cells with what was found, or the exception, as they come."""
+    """Cells with what was found, which is kept, or the exception, as they come."""
+    source = this_code()
     threads = max(1, count_threads(None) // jobs)
     if jobs == 1 or len(cells) < 2:
         for cell in cells:
             begin(cell.name)
             try:
-                yield cell, work_out(cell, out, threads)
+                result = work_out(cell, threads)
+                cell.keep(store, result, source)
             except Exception as error:
                 yield cell, error
+            else:
+                yield cell, result
         return
     begin(f"{min(jobs, len(cells))} cells at a time")
     with ProcessPoolExecutor(
         jobs, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_DFL)
     ) as pool:
         try:
-            futures = {pool.submit(work_out, cell, out, threads): cell for cell in cells}
+            futures = {pool.submit(work_out, cell, threads): cell for cell in cells}
             for future in as_completed(futures):
                 trouble = future.exception()
                 if isinstance(trouble, Exception):
                     yield futures[future], trouble
                 else:
-                    yield futures[future], future.result()
+                    result = future.result()
+                    futures[future].keep(store, result, source)
+                    yield futures[future], result
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -23,7 +23,8 @@ from bayesring.priors import NormalWishart, RingPrior
 from paper.baselines import BayesianRingVI
 from paper.bench.online import Pupil
 from paper.bench.timing import TimedChain
-from paper.runner import Result, ResultCell, write_json
+from paper.results_store import Result, ResultsStore, write_json
+from paper.runner import ResultCell
 
 SIZES = (10, 30, 50, 70, 100)
 FURTHER = (178, 316)
@@ -143,11 +144,11 @@ def work(name: str, size: int, threads: int) -> Result:
     }
 
 
-def summarise(out: Path) -> dict[str, dict[int, Result]]:
+def summarise(store: ResultsStore) -> dict[str, dict[int, Result]]:
     """What was measured, per method and size."""
     found: dict[str, dict[int, Result]] = {name: {} for name in METHODS}
     for cell in make_cells():
-        result = cell.load(out)
+        result = cell.load(store)
         if result is not None:
             found[cell.method][cell.arguments[1]] = result
     return {name: results for name, results in found.items() if results}
@@ -182,11 +183,11 @@ def duration(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def write(out: Path, quick: bool = False) -> None:
+def write(store: ResultsStore, out: Path, quick: bool = False) -> None:
     """Write summary, table and plot of what has been measured."""
     from paper.study_figures import plot_scale, save_both
 
-    summary = summarise(out)
+    summary = summarise(store)
     if not summary:
         return
     write_json(out / "tables" / "scale.json", summary)

@@ -7,7 +7,7 @@ import pytest
 
 from paper import rank_study
 from paper.rank_study import Run, all_runs, error_map
-from paper.runner import write_json
+from paper.results_store import Provenance, ResultsStore
 
 
 def test_rank_error_is_that_of_the_paper():
@@ -19,7 +19,7 @@ def test_all_strategies_have_their_runs():
     assert len(runs) == 25 * (3 * 5 + 2)
     assert {run.tensor for run in runs if run.strategy == "BTR-VI"} == {0}
     assert max(run.initial for run in runs if run.strategy == "BTR-VI") == 5
-    assert len({run.cell().path(rank_study.Path()) for run in runs}) == len(runs)
+    assert len({run.cell().key for run in runs}) == len(runs)
 
 
 def test_a_run_draws_the_same_tensor_from_every_start(monkeypatch):
@@ -47,10 +47,11 @@ def test_means_are_over_tensors_then_cells(tmp_path):
     found = error_map(results, "adaption", 2)
     np.testing.assert_allclose(found[0], [0.1, np.nan, np.nan, np.nan, 1.0])
     assert np.isnan(found[1:]).all()
+    store = ResultsStore(tmp_path)
     for run, result in results.items():
-        write_json(run.cell().path(tmp_path), result)
+        run.cell().keep(store, result, Provenance("", ""))
     (tmp_path / "tables").mkdir()
-    rank_study.write(tmp_path)
+    rank_study.write(store, tmp_path)
     assert "| adaption from 2 | 0.100 | 1.000 | 0.550 | 4 | 2.0 |" in (
         (tmp_path / "tables" / "rank.md").read_text()
     )

@@ -28,9 +28,16 @@ from paper import (
 )
 from paper.contenders import Job
 from paper.reproduce import app
-from paper.runner import run_cells, write_json
+from paper.results_store import Provenance, ResultsStore
+from paper.runner import run_cells
 
 ABOUT = Description("small", "", "", "", "", "")
+SOURCE = Provenance("c0ffee", "code")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return ResultsStore(tmp_path)
 
 
 def scene():
@@ -75,7 +82,7 @@ def small(monkeypatch):
     monkeypatch.setattr(studies, "STUDIES", one_at_a_time)
 
 
-def keep(out, name, method, folds=range(5), **scores):
+def keep(store, name, method, folds=range(5), **scores):
     """Write cells with given scores: a number, or one per fold."""
     for cell in accuracy.make_cells([name], [method], folds):
         fold = int(cell.part)
@@ -83,7 +90,7 @@ def keep(out, name, method, folds=range(5), **scores):
             score: value if np.isscalar(value) else value[fold] for score, value in scores.items()
         }
         about = {"seconds": 60.0, "versions": {"bayesring": "1"}, "machine": "some, 2 cores"}
-        write_json(cell.path(out), {"data": name, "method": method, "fold": fold} | found | about)
+        cell.keep(store, {"fold": fold} | found | about, SOURCE)
 
 
 def row_of(table, label):
@@ -111,11 +118,11 @@ def test_every_row_of_the_paper_has_a_method():
     assert rows == set(published.ROWS["continuous"]) == set(published.ROWS["binary"])
 
 
-def test_a_table_has_the_papers_figure_the_difference_and_marks(tmp_path):
-    keep(tmp_path, "USHCN", "bayesring", RMSE=[0.42, 0.43, 0.42, 0.43, 0.43], MAE=0.3)
-    keep(tmp_path, "USHCN", "SMURFF", folds=[0, 1], RMSE=0.442, MAE=0.2999)
-    keep(tmp_path, "USHCN", "BTR-VI", RMSE=0.7, MAE=0.5)
-    table = comparison.table(tmp_path, "USHCN")
+def test_a_table_has_the_papers_figure_the_difference_and_marks(store):
+    keep(store, "USHCN", "bayesring", RMSE=[0.42, 0.43, 0.42, 0.43, 0.43], MAE=0.3)
+    keep(store, "USHCN", "SMURFF", folds=[0, 1], RMSE=0.442, MAE=0.2999)
+    keep(store, "USHCN", "BTR-VI", RMSE=0.7, MAE=0.5)
+    table = comparison.table(store, "USHCN")
     ours = row_of(table, "bayesring, Gibbs")
     assert ours[1:4] == ["**0.426 ± 0.005**", "0.587 ± 0.007", "-0.161"]
     assert ours[4:7] == ["**0.300 ± 0.000**", "0.430 ± 0.003", "-0.130"]
@@ -127,43 +134,43 @@ def test_a_table_has_the_papers_figure_the_difference_and_marks(tmp_path):
     assert row_of(table, "TTWOPT")[1:4] == ["not computed", "0.761 ± 0.001", ""]
 
 
-def test_higher_is_better_where_it_is(tmp_path):
-    keep(tmp_path, "Enron", "bayesring", AUC=0.9, accuracy=0.8)
-    keep(tmp_path, "Enron", "TTWOPT", AUC=0.95, accuracy=0.7)
-    table = comparison.table(tmp_path, "Enron")
+def test_higher_is_better_where_it_is(store):
+    keep(store, "Enron", "bayesring", AUC=0.9, accuracy=0.8)
+    keep(store, "Enron", "TTWOPT", AUC=0.95, accuracy=0.7)
+    table = comparison.table(store, "Enron")
     assert row_of(table, "TTWOPT")[1] == "**0.950 ± 0.000**"
     assert row_of(table, "bayesring, Gibbs")[1] == "*0.900 ± 0.000*"
 
 
-def test_what_cannot_run_says_so(tmp_path):
-    keep(tmp_path, "DBLP", "BayesCP", cannot="it needs 512 GB.")
-    keep(tmp_path, "DBLP", "bayesring", AUC=0.97, accuracy=0.92)
-    table = comparison.markdown(tmp_path, "binary")
+def test_what_cannot_run_says_so(store):
+    keep(store, "DBLP", "BayesCP", cannot="it needs 512 GB.")
+    keep(store, "DBLP", "bayesring", AUC=0.97, accuracy=0.92)
+    table = comparison.markdown(store, "binary")
     assert "| Bayesian CP | cannot run | NA |" in table
     assert "- Bayesian CP cannot run on DBLP: it needs 512 GB." in table
     assert (
         "DBLP, bayesring, Gibbs: AUC 0.970, paper 0.925 (better)"
-        in reproduction_page.differences(tmp_path, "binary")
+        in reproduction_page.differences(store, "binary")
     )
 
 
-def test_differences_within_chance_are_not_discussed(tmp_path):
-    keep(tmp_path, "Enron", "bayesring", AUC=[0.82, 0.83, 0.84, 0.82, 0.83], accuracy=0.9)
-    told = reproduction_page.differences(tmp_path, "binary")
+def test_differences_within_chance_are_not_discussed(store):
+    keep(store, "Enron", "bayesring", AUC=[0.82, 0.83, 0.84, 0.82, 0.83], accuracy=0.9)
+    told = reproduction_page.differences(store, "binary")
     assert "accuracy 0.900, paper 0.758 (better)" in told
     assert "AUC" not in told
 
 
-def test_numbers_in_the_text_are_known_or_leave_it_out(tmp_path):
+def test_numbers_in_the_text_are_known_or_leave_it_out(store, tmp_path):
     assert reproduction_page.fill("a {b/c} {d/e}", {"b/c": "1"}) is None
     assert reproduction_page.fill("a {b/c}", {"b/c": "1"}) == "a 1"
-    text = reproduction_page.write(tmp_path).read_text()
+    text = reproduction_page.write(store, tmp_path).read_text()
     assert "{" not in text
     assert "0 of 135 cells of the table of continuous data" in text
-    keep(tmp_path, "Alog", "bayesring", RMSE=0.68, MAE=0.33)
-    keep(tmp_path, "USHCN", "bayesring", RMSE=0.427, MAE=0.33)
+    keep(store, "Alog", "bayesring", RMSE=0.68, MAE=0.33)
+    keep(store, "USHCN", "bayesring", RMSE=0.427, MAE=0.33)
     assert "RMSE 0.427 where the paper has 0.587, on Alog 0.680 for 0.98" in (
-        reproduction_page.write(tmp_path).read_text()
+        reproduction_page.write(store, tmp_path).read_text()
     )
 
 
@@ -203,11 +210,11 @@ def test_a_cell_has_scores_and_intervals(small):
     assert 0.5 < found["AUC"] <= 1
 
 
-def test_the_short_table_of_the_readme(tmp_path):
+def test_the_short_table_of_the_readme(store):
     bins = np.ones((4, 10)).tolist()
-    keep(tmp_path, "Enron", "bayesring", folds=[0, 1], AUC=0.98, accuracy=0.95, bins=[bins, bins])
-    keep(tmp_path, "Indian Pines", "bayesring", PSNR=33.0, SSIM=0.9, coverage=0.91)
-    table = readme_accuracy.table(tmp_path)
+    keep(store, "Enron", "bayesring", folds=[0, 1], AUC=0.98, accuracy=0.95, bins=[bins, bins])
+    keep(store, "Indian Pines", "bayesring", PSNR=33.0, SSIM=0.9, coverage=0.91)
+    table = readme_accuracy.table(store)
     assert table.count("\n") == 4
     for words in ("PSNR / SSIM | 29.71 / 0.84 |", "2 of 5 folds", "cover 91.0%", "by chance"):
         assert words in table
@@ -257,23 +264,25 @@ def test_quick_takes_every_path(small, tmp_path):
         assert {f"images/{name}.png", f"images/{name}.svg", f"tables/{name}.md"} <= names
     for name in ("rank", "scale", "continuous", "binary"):
         assert f"tables/{name}.json" in names
-    assert "accuracy/Indian_Pines-bayesring-0.json" in names
-    assert "accuracy/Enron-Gibbs-paper-0.json" in names
+    assert {"accuracy.csv", "rank.csv", "scale.csv"} <= names
+    rows = (out / "accuracy.csv").read_text()
+    assert "\nIndian Pines,bayesring,0," in rows
+    assert "\nEnron,Gibbs-paper,0," in rows
     text = (out / "reproduction.md").read_text()
     assert "A smoke test: none of these numbers means anything" in text
     json.loads((out / "tables" / "binary.json").read_text())
-    before = {path: os.stat(path).st_mtime_ns for path in (out / "accuracy").iterdir()}
+    before = {path: os.stat(path).st_mtime_ns for path in out.glob("*.csv")}
     again = run("all", "--quick", "--out", tmp_path, "--quiet")
     assert again.exit_code == 0, again.output
-    assert before == {path: os.stat(path).st_mtime_ns for path in (out / "accuracy").iterdir()}
+    assert before == {path: os.stat(path).st_mtime_ns for path in out.glob("*.csv")}
 
 
 def test_only_computes_what_is_named(small, tmp_path):
     result = run("binary", "--quick", "--only", "Enron/mean", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "1 cells computed" in result.output
-    cells = [path.name for path in (tmp_path / "quick" / "accuracy").iterdir()]
-    assert cells == ["Enron-mean-0.json"]
+    _, *rows = (tmp_path / "quick" / "accuracy.csv").read_text().splitlines()
+    assert [row.split(",")[:3] for row in rows] == [["Enron", "mean", "0"]]
     refused = run("binary", "--only", "Enron/nothing", "--out", tmp_path)
     assert isinstance(refused.exception, ValueError)
     assert "--only Enron/nothing names none of the data sets" in str(refused.exception)
@@ -296,15 +305,15 @@ def test_unknown_words_are_refused(tmp_path):
     assert "--jobs must be 1 or more" in str(run("rank", "--jobs", 0, "--out", tmp_path).exception)
 
 
-def test_smurff_says_when_it_is_not_there(tmp_path, monkeypatch, small):
+def test_smurff_says_when_it_is_not_there(store, monkeypatch, small):
     monkeypatch.setattr(contenders, "find_spec", lambda name: None)
     cells = accuracy.make_cells(["Enron"], ["SMURFF"], [0], quick=True)
-    outcome = run_cells(cells, tmp_path, show=False)
+    outcome = run_cells(cells, store, show=False)
     assert outcome.unavailable == ["SMURFF is not installed: pip install --group paper."]
-    assert not cells[0].path(tmp_path).exists()
+    assert cells[0].load(store) is None
 
 
-def test_scale_is_measured_and_shown(tmp_path):
+def test_scale_is_measured_and_shown(store, tmp_path):
     found = scale.work("Gibbs", 10, 1)
     assert found["observations"] == 10
     assert 0 < found["least"] <= found["median"]
@@ -312,10 +321,10 @@ def test_scale_is_measured_and_shown(tmp_path):
     about = {"versions": {}, "machine": ""}
     for size, seconds in ((10, 0.001), (100, 0.5), (316, 3.0)):
         result = {"size": size, "observations": size**4 // 1000, "least": seconds, "seconds": 1.0}
-        write_json(cells["Gibbs", f"I{size}"].path(tmp_path), result | about)
-    write_json(cells["BTR-VI", "I100"].path(tmp_path), {"cannot": "too large."} | about)
+        cells["Gibbs", f"I{size}"].keep(store, result | about, SOURCE)
+    cells["BTR-VI", "I100"].keep(store, {"cannot": "too large."} | about, SOURCE)
     (tmp_path / "tables").mkdir()
-    scale.write(tmp_path)
+    scale.write(store, tmp_path)
     table = (tmp_path / "tables" / "scale.md").read_text()
     assert "| 316 | 9,971,221 | - | 3 s |" in table
     assert "| 100 | 100,000 | cannot run | 500 ms |" in table
