@@ -31,8 +31,8 @@ examples: setup  ## run the examples and write their pages, with pictures, to do
 	$(BIN)/python examples/render.py
 
 lint: setup  ## style, direction of imports
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests paper examples
+	$(BIN)/ruff format --check src tests paper examples
 	$(BIN)/lint-imports --no-logo
 
 types: setup  ## static types
@@ -48,26 +48,33 @@ same-bits: setup  ## compare the bits of every kind of fit with those of the rec
 	$(BIN)/python tests/same_bits/compare.py
 
 format: setup  ## put the code into shape
-	$(BIN)/ruff check --fix src tests benchmarks examples
-	$(BIN)/ruff format src tests benchmarks examples
+	$(BIN)/ruff check --fix src tests paper examples
+	$(BIN)/ruff format src tests paper examples
 
-bench: setup  ## speed and memory against goals and others, into docs/bench.json and the README
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
-	$(BIN)/bayesring bench --out docs/bench.json --readme README.md
+$(VENV)/.peers: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group paper --editable .
+	@touch $@
+
+bench: $(VENV)/.peers  ## speed and memory against goals and others, into the README; QUICK=1 only prints, LARGE=1 does more
+	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out paper/results/bench.json --readme README.md) $(if $(LARGE),--large)
 
 bench-check: setup  ## fail if a scan got 30 % slower than the committed figure
-	$(BIN)/bayesring bench --check docs/bench.json
+	$(BIN)/python -m paper.bench --check paper/results/bench.json
 
-accuracy: setup  ## the defaults on six real data sets beside the paper and SMURFF, into docs/accuracy and the README
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
-	$(BIN)/python benchmarks/accuracy.py
+accuracy: $(VENV)/.peers  ## the defaults on six real data sets beside the paper and SMURFF, into the README
+	$(BIN)/python -m paper.readme_accuracy
 
-reproduce: setup  ## the paper's tables and figures with ours beside them, into docs; goes on where it stopped
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
-	$(BIN)/bayesring reproduce all --out docs
+# make reproduce QUICK=1 OUT=folder       a smoke test of every path, into folder/quick
+# make reproduce WHAT=binary ONLY='Enron/TTWOPT DBLP' JOBS=1
+# make reproduce ONLY=Enron AGAIN=1        works out cells that are there, too
+WHAT ?= all
+OUT ?= $(if $(QUICK),results,docs)
+RESULTS ?= $(if $(filter docs,$(OUT)),paper/results,$(OUT))
+reproduce: $(VENV)/.peers  ## the paper's tables and figures with ours beside them, into docs; goes on where it stopped
+	$(BIN)/python -m paper.reproduce $(WHAT) --out $(OUT) --results $(RESULTS) $(if $(QUICK),--quick) $(if $(AGAIN),--again) $(if $(JOBS),--jobs $(JOBS)) $(foreach each,$(ONLY),--only '$(each)')
 
 reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md
-	$(BIN)/python benchmarks/reliability.py
+	$(BIN)/python -m paper.reliability
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -15,9 +15,7 @@ from typer.testing import CliRunner
 
 from bayesring import load
 from bayesring.command import cli
-from bayesring.experiments import demo
-from bayesring.experiments.bench import run as bench_run
-from bayesring.experiments.bench.timing import Row
+from bayesring.command import demo
 
 QUICK = ["--rank", "2", "--warmup", "8", "--draws", "6", "--chains", "1", "--quiet"]
 KEYS = ["--modes", "place,day,number", "--value", "t"]
@@ -359,40 +357,5 @@ def test_errors_are_one_sentence_and_exit_code_2(monkeypatch, tmp_path, capsys):
 def test_help_lists_the_commands():
     result = CliRunner().invoke(cli.app, ["--help"])
     assert result.exit_code == 0
-    for command in ("complete", "fit", "predict", "demo", "reproduce"):
+    for command in ("complete", "fit", "predict", "report", "demo"):
         assert command in result.output
-
-
-def test_bench_prints_rows_and_writes_json_and_readme(monkeypatch, tmp_path):
-    rows = [Row("a scan", 2.0, "x", 3.0, note="so far"), Row("a peer", None, "x", note="absent")]
-    monkeypatch.setattr(bench_run, "measure", lambda quick, large: iter(rows))
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{bench_run.BEGIN}\nold\n{bench_run.END}\nafter\n")
-    arguments = ["bench", "--out", str(tmp_path / "b.json"), "--readme", str(readme)]
-    result = CliRunner().invoke(cli.app, arguments)
-    assert result.exit_code == 0, result.output
-    for word in ("a scan", "missed", "so far", "not measured"):
-        assert word in result.output
-    assert json.loads((tmp_path / "b.json").read_text())["rows"][0]["met"] is False
-    assert "| a scan | 2 x (missed) | at least 3 |" in readme.read_text()
-    assert "old" not in readme.read_text()
-    assert readme.read_text().endswith("after\n")
-
-
-@pytest.mark.parametrize(("value", "code"), [(1.2, 0), (1.4, 1)])
-def test_bench_check_fails_when_a_scan_got_slower(monkeypatch, tmp_path, value, code):
-    committed = tmp_path / "bench.json"
-    row = Row("a scan", 1.0, bench_run.scans.KEPT)
-    committed.write_text(json.dumps(bench_run.to_json([row])))
-    monkeypatch.setattr(bench_run.scans, "kept", lambda repeats: iter([row._replace(value=value)]))
-    result = CliRunner().invoke(cli.app, ["bench", "--check", str(committed)])
-    assert result.exit_code == code, result.output
-    assert ("1.40 times the committed figure" in result.output) == bool(code)
-
-
-def test_bench_check_says_when_there_is_nothing_to_compare_with(tmp_path):
-    committed = tmp_path / "bench.json"
-    committed.write_text(json.dumps(bench_run.to_json([Row("a scan", 1.0, "s")])))
-    result = CliRunner().invoke(cli.app, ["bench", "--check", str(committed)])
-    assert result.exit_code == 1
-    assert "measure them with `make bench`" in " ".join(result.output.split())

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -533,16 +532,3 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     )
     small, large = map(float, found.stdout.split())
     assert large - small < 100, (small, large)
-
-
-def test_streams_for_trials_are_planted_rings(tmp_path):
-    """The script that writes data sets of any length: rows, files and shape are as asked."""
-    script = Path(__file__).parent.parent / "benchmarks" / "make_stream.py"
-    arguments = ["--rows", "5001", "--files", "3", "--shape", "20", "30", "10", "--noise", "0.1"]
-    command = [sys.executable, str(script), str(tmp_path / "x"), *arguments]
-    subprocess.run(command, capture_output=True, check=True)
-    assert len(list((tmp_path / "x").iterdir())) == 3
-    survey = ParquetRows(tmp_path / "x", ["i", "j", "k"], "value").survey()
-    assert survey.n_rows == 5001
-    assert survey.shape == (20, 30, 10)
-    assert 0.3 < survey.variance < 3

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from bayesring.posterior import posterior as posterior_module
+from bayesring.posterior.posterior import posterior as posterior_module
 from bayesring.model import ring
 from bayesring.infer.chains import Draws
 from bayesring.likelihoods import Bernoulli, Gaussian

@@ -7,7 +7,6 @@ import pytest
 
 from bayesring.model import ring
 from bayesring.datasets import make_ring
-from bayesring.experiments.rank_study import find_rank
 from bayesring.infer import gibbs
 from bayesring.model import rank as rank_module
 from bayesring.infer.problem import StepInfo, make_problem
@@ -33,6 +32,7 @@ from bayesring.engine.streams import Streams
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.priors import Fixed, NormalWishart
 from bayesring.model.types import RingSize
+from paper.rank_study import find_rank
 from tests.models import CORE_PRIORS, draw_model, name_of
 from tests.sampling import bugs
 

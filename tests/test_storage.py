@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayesring import TensorRing, load
-from bayesring.posterior import store as storage
+from bayesring.posterior.posterior import store as storage
 from bayesring.data.observations import HeldOut
 
 X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])

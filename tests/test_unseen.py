@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from bayesring import TensorRing, load
-from bayesring.posterior import unseen
+from bayesring.posterior.posterior import unseen
 from bayesring.infer.problem import make_problem
 from bayesring.model.joint import draw_prior, simulate
 from bayesring.model.rank import FixedRank

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesring.data import inputs
-from bayesring.posterior import store as storage
+from bayesring.posterior.posterior import store as storage
 from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
 from bayesring.posterior.convergence import (
     Diagnostics,

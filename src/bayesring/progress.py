@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     MofNCompleteColumn,
     TaskID,
     TextColumn,
@@ -208,122 +206,3 @@ def say(notes: Iterable[str]) -> None:
     console = Console(stderr=True)
     for note in notes:
         console.print(note, markup=False, highlight=False)
-
-
-class DownloadProgress:
-    """A bar for one download, shown once it begins; the form that pooch asks for."""
-
-    def __init__(self, name: str) -> None:
-        self._bar = RichProgress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._task = self._bar.add_task(name, total=None)
-        self.total = 0
-
-    def __enter__(self) -> Self:
-        """Nothing is shown yet: the file may be there already."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Leave the last state on the screen."""
-        self._bar.stop()
-
-    def update(self, n_bytes: int) -> None:
-        """More bytes have arrived."""
-        self._bar.start()
-        self._bar.update(self._task, total=self.total or None, advance=n_bytes)
-
-    def reset(self) -> None:
-        """Begin to count anew."""
-        self._bar.reset(self._task, total=self.total or None)
-
-    def close(self) -> None:
-        """The download is complete."""
-        self._bar.stop()
-
-
-class CellProgress:
-    """A bar over cells of unequal cost, with the time left, and a line for each that is done."""
-
-    def __init__(self, costs: Sequence[float], jobs: int) -> None:
-        self._bar = RichProgress(
-            TextColumn("{task.fields[cells]} cells"),
-            BarColumn(bar_width=24),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            TextColumn("{task.description}", markup=False),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._number, self._total = len(costs), sum(costs)
-        self._jobs, self._done, self._spent = jobs, 0, 0.0
-        self._begin = time.monotonic()
-        self._task = self._bar.add_task("", total=self._total, cells="", left="")
-
-    def begin(self, name: str) -> None:
-        """Work on a cell begins."""
-        self._bar.start()
-        self._show(name)
-
-    def done(self, name: str, cost: float, found: str) -> None:
-        """A cell is done; `found` says with what result."""
-        self._done += 1
-        self._spent += cost
-        self._bar.console.print(f"{name}: {found}", markup=False, highlight=False, soft_wrap=True)
-        self._show()
-
-    def stop(self) -> None:
-        """Take the bar away; the lines stay."""
-        self._bar.stop()
-
-    def seconds_left(self) -> float:
-        """Expected costs of what is left, scaled by how long the others took."""
-        elapsed = time.monotonic() - self._begin
-        pace = elapsed / self._spent if self._spent else 1.0 / self._jobs
-        return (self._total - self._spent) * pace
-
-    def _show(self, name: str | None = None) -> None:
-        left = f"about {_duration(self.seconds_left())} left"
-        self._bar.update(
-            self._task,
-            completed=self._spent,
-            description=name,
-            cells=f"{self._done}/{self._number}",
-            left=left,
-        )
-
-
-def _duration(seconds: float) -> str:
-    """In words: 40 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-class NoCellProgress:
-    """The same calls, without a bar."""
-
-    def begin(self, name: str) -> None:
-        """Say nothing."""
-
-    def done(self, name: str, cost: float, found: str) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def cell_progress(
-    show: bool, costs: Sequence[float], jobs: int
-) -> Iterator[CellProgress | NoCellProgress]:
-    """A bar over cells for the length of a run, if there are any and it is wanted."""
-    if not show or not costs:
-        yield NoCellProgress()
-        return
-    bar = CellProgress(costs, jobs)
-    try:
-        yield bar
-    finally:
-        bar.stop()

@@ -12,8 +12,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bayesring.cli_reproduce import reproduce
-
 app = typer.Typer(
     help="Bayesian completion of multiway data.",
     no_args_is_help=True,
@@ -64,9 +62,6 @@ Jobs = Annotated[int | None, typer.Option(help="Threads; all cores if left out."
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show the traceback.")]
-
-
-app.command()(reproduce)
 
 
 @app.callback()
@@ -213,7 +208,7 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Complete a hyperspectral scene (145 x 145 x 200) from 1 % of its cells."""
-    from bayesring.experiments.demo import run_demo, summary, write_climate, write_demo
+    from bayesring.command.demo import run_demo, summary, write_climate, write_demo
 
     if table is not None:
         n_rows, n_known = write_climate(table, seed)
@@ -266,39 +261,6 @@ def _text(name: str, content: Any) -> str:
     if name == "modes":
         return " x ".join(f"{key} ({size:,})" for key, size in content.items())
     return f"{content:,}" if isinstance(content, int) and name != "seed" else str(content)
-
-
-@app.command()
-def bench(
-    quick: Annotated[bool, typer.Option(help="Fewer sizes, under three minutes.")] = False,
-    large: Annotated[bool, typer.Option(help="Also 100 million observations.")] = False,
-    out: Annotated[Path, typer.Option(help="Where the figures go.")] = Path("docs/bench.json"),
-    readme: Annotated[Path | None, typer.Option(help="README to bring up to date.")] = None,
-    check: Annotated[
-        Path | None, typer.Option(help="Only fail if scans got slower than in this file.")
-    ] = None,
-) -> None:
-    """Measure speed and memory: one table of figures, goals, and other programs' times."""
-    from bayesring.experiments.bench import run
-
-    if check is not None:
-        complaints = run.check(check)
-        for complaint in complaints:
-            console.print(complaint, soft_wrap=True)
-        raise typer.Exit(1 if complaints else 0)
-    rows = []
-    for row in run.measure(quick, large):
-        rows.append(row)
-        value = "not measured" if row.value is None else f"{row.value:.3g} {row.unit}"
-        sign = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}[row.met]
-        console.print(
-            f"{row.name:68} {value:32} {sign} {row.note}", highlight=False, soft_wrap=True
-        )
-    result = run.to_json(rows)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(result, indent=1) + "\n")
-    if readme is not None:
-        run.write_readme(readme, result)
 
 
 def main() -> None:

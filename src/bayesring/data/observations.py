@@ -10,26 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring.kernels import sorting
-from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
+from bayesring.model.types import FloatArray, IntArray, Observations
+
+__all__ = ["COMPACT", "HeldOut", "Observations", "in_order"]
 
 COMPACT = 500_000
 """Observations from which on their values are kept in float32."""
-
-
-class Observations(NamedTuple):
-    """Observed entries of a tensor, in coordinate form."""
-
-    coords: IntArray
-    """(n, D), one row per observation, from 0."""
-    values: FloatArray
-    """(n,)."""
-    shape: tuple[int, ...]
-    """I_1, ..., I_D."""
-    location: float = 0.0
-    scale: float = 1.0
-    """Units of the values, which `in_order` takes out: they become (value - location) / scale."""
-    given: Given = NOTHING
-    """What observations carry besides their values."""
 
 
 class HeldOut(NamedTuple):

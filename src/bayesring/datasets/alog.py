@@ -7,7 +7,7 @@ import numpy as np
 from bayesring.datasets.cache import address, fetch
 from bayesring.datasets.dataset import N_FOLDS, Dataset, Description, numbered, united
 from bayesring.datasets.splits import Fold
-from bayesring.data.observations import Observations
+from bayesring.model.types import Observations
 
 SHAPE = (200, 100, 200)
 REPOSITORY = (

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from bayesring.progress import DownloadProgress
+from bayesring.datasets.download_progress import DownloadProgress
 
 GITHUB_FILE = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.datasets.splits import Fold
-from bayesring.data.observations import Observations
-from bayesring.model.types import FloatArray
+from bayesring.model.types import FloatArray, Observations
 
 N_FOLDS = 5
 

@@ -8,7 +8,7 @@ from scipy.io import loadmat
 from bayesring.datasets.cache import address, fetch
 from bayesring.datasets.dataset import Dataset, Description, numbered
 from bayesring.datasets.splits import balanced_fold
-from bayesring.data.observations import Observations
+from bayesring.model.types import Observations
 
 SHAPE = (10_000, 200, 10_000)
 FILE = (

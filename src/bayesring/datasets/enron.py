@@ -7,7 +7,7 @@ import numpy as np
 from bayesring.datasets.cache import address, fetch
 from bayesring.datasets.dataset import N_FOLDS, Dataset, Description, numbered, united
 from bayesring.datasets.splits import Fold
-from bayesring.data.observations import Observations
+from bayesring.model.types import Observations
 
 SHAPE = (203, 203, 200)
 REPOSITORY = ("taozerui/scalable_btr", "197ea39a9bf7ab0a530363d022d61e3f2b066c7d")

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesring.data.observations import Observations
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, IntArray, Observations
 
 
 class Split(NamedTuple):

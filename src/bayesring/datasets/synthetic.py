@@ -14,8 +14,7 @@ from scipy.special import expit
 
 from bayesring.model import ring
 from bayesring.datasets.splits import draw_cells
-from bayesring.data.observations import Observations
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, IntArray, Observations
 
 Entries = Callable[[IntArray], FloatArray]
 LISTED = 10**7

@@ -144,3 +144,19 @@ class SlicePrior(NamedTuple):
             self.linear if len(self.linear) == 1 else self.linear[slices],
             self.factors if len(self.factors) == 1 else self.factors[slices],
         )
+
+
+class Observations(NamedTuple):
+    """Observed entries of a tensor, in coordinate form."""
+
+    coords: IntArray
+    """(n, D), one row per observation, from 0."""
+    values: FloatArray
+    """(n,)."""
+    shape: tuple[int, ...]
+    """I_1, ..., I_D."""
+    location: float = 0.0
+    scale: float = 1.0
+    """Units of the values, which `in_order` takes out: they become (value - location) / scale."""
+    given: Given = NOTHING
+    """What observations carry besides their values."""

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from bayesring.posterior import store as storage
+from bayesring.posterior.posterior import store as storage
 from bayesring.progress import step_progress
 from bayesring.report import explorer, sections
 from bayesring.report.again import again_section

@@ -1,0 +1,118 @@
+"""Accuracy on the six data sets of the paper: the cells of its two tables, and our short one.
+
+Every data set is scored as published: five folds or seeds, one fit each. A cell is one data set,
+method and fold. Test data are read once, here, to score.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bayesring import metrics
+from bayesring.posterior.convergence import DiagnosticWarning
+from bayesring.datasets.dataset import N_FOLDS
+from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray
+from paper.contenders import METHODS, OURS, SMURFF, Job, Predictor
+from paper.results_store import Result, ResultsStore
+from paper.runner import ResultCell
+from paper.tasks import SCORES, TASKS, Task
+
+STUDY = "accuracy"
+N_CHECKED = 40_000
+"""Test cells at which intervals are checked, if there are more."""
+QUICK_TRAIN = 3000
+"""Training observations of a smoke test."""
+COSTS = {
+    "BayesCP": (25, 40, 40, 15, 8, 700),
+    "TTWOPT": (20, 60, 30, 15, 4, 300),
+    "BTR-VI": (15, 20, 15, 10, 3, 430),
+    OURS: (90, 120, 100, 60, 20, 540),
+    "online-EM": (60, 60, 60, 60, 20, 300),
+    "Gibbs-paper": (150, 150, 150, 80, 15, 600),
+    SMURFF: (70, 180, 25, 35, 5, 220),
+}
+"""Seconds that a fit takes on one core, roughly, for each data set of `TASKS`."""
+
+
+def make_cells(
+    names: Iterable[str] | None = None,
+    methods: Iterable[str] = METHODS,
+    folds: Iterable[int] = range(N_FOLDS),
+    quick: bool = False,
+) -> list[ResultCell]:
+    """Cells of some data sets: the first fold of every method, then the next."""
+    return [
+        ResultCell(
+            STUDY,
+            name,
+            method,
+            str(fold),
+            work,
+            (name, method, fold, quick),
+            1.0 if quick else _cost(name, method),
+        )
+        for name in (TASKS if names is None else names)
+        for fold in folds
+        for method in methods
+        if METHODS[method].runs_on(name)
+    ]
+
+
+def _cost(name: str, method: str) -> float:
+    costs = COSTS.get(method)
+    return 1.0 if costs is None else float(costs[list(TASKS).index(name)])
+
+
+def work(name: str, method: str, fold: int, quick: bool, threads: int) -> Result:
+    """Fit one fold of one data set and score it."""
+    task = TASKS[name]
+    train, test = task.load().split(fold)
+    if quick:
+        train = _some(train, QUICK_TRAIN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        begin = time.perf_counter()
+        fitted = METHODS[method].fit(Job(train, task, fold, threads, quick))
+        predicted = fitted.predict(test.coords)
+        found = {
+            "fold": fold,
+            "seed": fold,
+            "seconds": time.perf_counter() - begin,
+            **fitted.described,
+            **_trust(task, fitted, test, predicted),
+        }
+    return found | {each: SCORES[each](train, test, predicted) for each in task.scores}
+
+
+def _some(data: Observations, number: int) -> Observations:
+    """Part of the observations, spread evenly."""
+    step = max(1, len(data.values) // number)
+    return Observations(data.coords[::step], data.values[::step], data.shape)
+
+
+def _trust(
+    task: Task, fitted: Predictor, test: Observations, predicted: FloatArray
+) -> dict[str, Any]:
+    """Coverage of intervals, or the bins of the calibration of probabilities."""
+    if task.likelihood == "bernoulli":
+        if not fitted.is_probability:
+            return {}
+        bins = metrics.calibration_bins(test.values, predicted)
+        return {"bins": [each.tolist() for each in bins]}
+    if fitted.interval is None:
+        return {}
+    some = np.random.default_rng(0).permutation(len(test.values))[:N_CHECKED]
+    lower, upper = fitted.interval(test.coords[some])
+    return {"coverage": metrics.coverage(test.values[some], lower, upper)}
+
+
+def load_cells(store: ResultsStore, name: str, method: str) -> list[Result]:
+    """What the cells of a data set and method found, of those that are there."""
+    found = [cell.load(store) for cell in make_cells([name], [method])]
+    return [each for each in found if each is not None]

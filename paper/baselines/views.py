@@ -1,0 +1,44 @@
+"""Observations sorted by one mode and then by the others, as the nested sums read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesring.kernels.sorting import slice_starts
+from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray, IntArray
+
+
+class SortedView(NamedTuple):
+    """All observations, sorted by the index of a mode, then by those of the others."""
+
+    bounds: IntArray
+    """(I_d + 1,), the observations of slice i are ``bounds[i]:bounds[i + 1]``."""
+    modes: tuple[int, ...]
+    """The other modes, in the order of `others`."""
+    others: IntArray
+    """(D - 1, M) int32, their indices."""
+    values: FloatArray
+    """(M,)."""
+
+
+def sorted_view(data: Observations, mode: int, others: Sequence[int]) -> SortedView:
+    """Sort by `mode`, then by `others` in their order."""
+    columns = data.coords.T
+    order = np.lexsort([*(columns[other] for other in reversed(others)), columns[mode]])
+    return SortedView(
+        slice_starts(columns[mode], data.shape[mode]),
+        tuple(others),
+        np.ascontiguousarray(columns[list(others)][:, order], dtype=np.int32),
+        data.values[order].astype(float),
+    )
+
+
+def lay_out(tables: Sequence[FloatArray]) -> tuple[FloatArray, IntArray]:
+    """Tables end to end as one flat array, and where each begins."""
+    flat = np.concatenate([np.ravel(table) for table in tables])
+    sizes = [table.size for table in tables]
+    return flat, np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)

@@ -1,0 +1,184 @@
+"""The paper's two tables with ours beside them: means, differences, marks of the best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesring.datasets.dataset import N_FOLDS
+from paper import accuracy, published
+from paper.contenders import METHODS
+from paper.results_store import Result, ResultsStore, write_json
+from paper.tasks import TASKS, show
+
+
+class Figure(NamedTuple):
+    """One score of one method on one data set, beside the paper's."""
+
+    score: str
+    mean: float
+    deviation: float
+    printed: published.Printed | None
+    place: int
+    """1 for the best of all rows, 2 for the second best, by what is shown."""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's."""
+        return None if self.printed is None else self.mean - self.printed.value
+
+
+class ComparisonRow(NamedTuple):
+    """One method on one data set."""
+
+    method: str
+    folds: int
+    figures: tuple[Figure, ...]
+    """Empty if it could not run, or has not yet."""
+    cannot: str | None
+    minutes: float
+
+
+def compare(store: ResultsStore, name: str) -> list[ComparisonRow]:
+    """Rows of a data set, one per method."""
+    task = TASKS[name]
+    found = {
+        method: accuracy.load_cells(store, name, method)
+        for method, about in METHODS.items()
+        if about.runs_on(name)
+    }
+    scored = {method: [c for c in cells if "cannot" not in c] for method, cells in found.items()}
+    places = {score: _places(scored, score) for score in task.scores}
+    rows = []
+    for method, cells in found.items():
+        good = scored[method]
+        figures = tuple(
+            Figure(
+                score,
+                float(np.mean([cell[score] for cell in good])),
+                float(np.std([cell[score] for cell in good])),
+                printed_for(name, score, method),
+                places[score][method],
+            )
+            for score in task.scores
+            if good
+        )
+        cannot = next((cell["cannot"] for cell in cells if "cannot" in cell), None)
+        minutes = float(np.mean([cell["seconds"] for cell in good])) / 60 if good else 0.0
+        rows.append(ComparisonRow(method, len(good), figures, cannot, minutes))
+    return rows
+
+
+def printed_for(name: str, score: str, method: str) -> published.Printed | None:
+    """The paper's figure for the row that a method belongs to."""
+    row = METHODS[method].printed
+    return None if row is None else published.FIGURES[name, score, row]
+
+
+def _places(scored: dict[str, list[Result]], score: str) -> dict[str, int]:
+    """Place of each method by its mean as shown; methods with the same figure share a place."""
+    means = {
+        method: float(show(score, float(np.mean([cell[score] for cell in cells]))))
+        for method, cells in scored.items()
+        if cells
+    }
+    order = sorted(set(means.values()), reverse=score not in published.LOWER_IS_BETTER)
+    return {method: 1 + order.index(mean) for method, mean in means.items()}
+
+
+def table(store: ResultsStore, name: str) -> str:
+    """A data set as Markdown: per score ours, the paper's and the difference."""
+    scores = TASKS[name].scores
+    arrows = {True: "↓", False: "↑"}
+    heads = [
+        f"{score} {arrows[score in published.LOWER_IS_BETTER]} | paper | difference"
+        for score in scores
+    ]
+    lines = [
+        f"| {name} | {' | '.join(heads)} | folds | minutes per fit |",
+        f"|---|{'---|' * (3 * len(scores) + 2)}",
+    ]
+    for row in compare(store, name):
+        label = METHODS[row.method].label
+        if not row.figures:
+            said = "cannot run" if row.cannot else "not computed"
+            blank = " | ".join(
+                f"{said} | {_printed(name, score, row.method)} | " for score in scores
+            )
+            lines.append(f"| {label} | {blank} | {row.folds} of {N_FOLDS} |  |")
+            continue
+        cells = " | ".join(_cells(name, row.method, figure) for figure in row.figures)
+        lines.append(f"| {label} | {cells} | {row.folds} of {N_FOLDS} | {row.minutes:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(name: str, method: str, figure: Figure) -> str:
+    text = f"{show(figure.score, figure.mean)} ± {show(figure.score, figure.deviation)}"
+    mark = {1: "**", 2: "*"}.get(figure.place, "")
+    gap = figure.difference
+    difference = "" if gap is None else _signed(figure.score, gap)
+    return f"{mark}{text}{mark} | {_printed(name, figure.score, method)} | {difference}"
+
+
+def _signed(score: str, gap: float) -> str:
+    size = show(score, abs(gap))
+    return size if float(size) == 0 else f"{'+' if gap > 0 else '-'}{size}"
+
+
+def _printed(name: str, score: str, method: str) -> str:
+    row = METHODS[method].printed
+    if row is None:
+        return "-"
+    return str(published.FIGURES[name, score, row] or "NA")
+
+
+def reasons(store: ResultsStore, name: str) -> list[str]:
+    """Sentences on methods that cannot run on a data set."""
+    return [
+        f"{METHODS[row.method].label} cannot run on {name}: {row.cannot}"
+        for row in compare(store, name)
+        if row.cannot
+    ]
+
+
+def names_of(table_name: str) -> list[str]:
+    """Data sets of one of the paper's tables."""
+    return [name for name, task in TASKS.items() if task.table == table_name]
+
+
+def write(store: ResultsStore, out: Path, table_name: str) -> None:
+    """Write one of the paper's tables as JSON and as Markdown."""
+    names = names_of(table_name)
+    content = {
+        name: {
+            row.method: {
+                "folds": row.folds,
+                "cannot": row.cannot,
+                "minutes": round(row.minutes, 2),
+                "scores": {
+                    figure.score: {
+                        "mean": figure.mean,
+                        "deviation": figure.deviation,
+                        "paper": figure.printed and figure.printed.value,
+                        "difference": figure.difference,
+                        "place": figure.place,
+                    }
+                    for figure in row.figures
+                },
+            }
+            for row in compare(store, name)
+        }
+        for name in names
+    }
+    write_json(out / "tables" / f"{table_name}.json", content)
+    (out / "tables" / f"{table_name}.md").write_text(markdown(store, table_name))
+
+
+def markdown(store: ResultsStore, table_name: str) -> str:
+    """All data sets of one of the paper's tables."""
+    names = names_of(table_name)
+    parts = [table(store, name) for name in names]
+    notes = [f"- {reason}" for name in names for reason in reasons(store, name)]
+    return "\n".join([*parts, *notes]) + "\n"

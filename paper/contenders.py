@@ -1,0 +1,203 @@
+"""The methods of the paper's tables: each learns from training data and predicts at coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesring import metrics
+from bayesring.estimator import TensorRing
+from bayesring.model.rank import Adaption
+from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray, IntArray
+from paper import baselines
+from paper.runner import Unavailable
+from paper.tasks import TASKS, Task
+
+RANKS = (3, 5, 10)
+"""From which the paper chooses by validation."""
+VALIDATION = 0.1
+"""Share of the training data that a rank is chosen on."""
+QUICK_RING = {"warmup": 8, "draws": 6, "chains": 1}
+
+
+class Job(NamedTuple):
+    """What a method is given: training data, never the test values."""
+
+    train: Observations
+    task: Task
+    seed: int
+    threads: int
+    quick: bool
+
+
+class Predictor(NamedTuple):
+    """What a method gives back."""
+
+    predict: Callable[[IntArray], FloatArray]
+    """Predictions at coordinates (n, D); of binary data scores in [0, 1]."""
+    described: dict[str, Any]
+    """What was found or chosen, for the cell's file."""
+    interval: Callable[[IntArray], tuple[FloatArray, FloatArray]] | None = None
+    """Bounds of 90 % intervals, if the method has any."""
+    is_probability: bool = False
+    """Whether scores of binary data are meant as probabilities."""
+
+
+class Contender(NamedTuple):
+    """A row of the tables."""
+
+    label: str
+    fit: Callable[[Job], Predictor]
+    printed: str | None = None
+    """The row of the paper's tables that it belongs to, if any."""
+    tables: tuple[str, ...] = ("continuous", "binary")
+    leaves_out: tuple[str, ...] = ()
+    """Data sets on which it would take hours."""
+
+    def runs_on(self, name: str) -> bool:
+        """Whether the tables have it on this data set."""
+        return TASKS[name].table in self.tables and name not in self.leaves_out
+
+
+def gibbs(job: Job) -> Predictor:
+    """Our Gibbs sampler with every default."""
+    return _ring(job, {"rank": 2} | QUICK_RING if job.quick else {})
+
+
+def gibbs_paper(job: Job) -> Predictor:
+    """Our Gibbs sampler with the paper's prior and its rank adaption."""
+    settings = {"rank": Adaption(2), "prior": "paper"}
+    return _ring(job, settings | (QUICK_RING if job.quick else {}))
+
+
+def online_em(job: Job) -> Predictor:
+    """Our online EM with every default."""
+    short = {"rank": 2, "epochs": 2, "draws": 6, "chains": 1} if job.quick else {}
+    return _ring(job, {"inference": "online-em"} | short)
+
+
+def _ring(job: Job, settings: dict[str, Any]) -> Predictor:
+    model = TensorRing(
+        likelihood=job.task.likelihood,
+        shape=job.train.shape,
+        random_state=job.seed,
+        n_jobs=job.threads,
+        progress=False,
+        **settings,
+    )
+    model.fit(job.train.coords, job.train.values)
+
+    def predict(coords: IntArray) -> FloatArray:
+        """By way of the whole tensor if most of it is wanted."""
+        if 2 * len(coords) > prod(job.train.shape):
+            return np.asarray(model.predict_tensor()[tuple(coords.T)])
+        return np.asarray(model.predict(coords))
+
+    posterior = getattr(model, "posterior_", None)
+    chains = getattr(posterior, "chains", None)
+    ranks = [list(draws.rank) for draws in chains] if chains else [list(model.rank_)]
+    return Predictor(
+        predict,
+        {"rank": ranks},
+        lambda coords: model.predict_interval(coords, level=0.9),
+        is_probability=True,
+    )
+
+
+def bayesian_cp(job: Job) -> Predictor:
+    """Bayesian CP (Zhao et al., 2015): starts large, prunes."""
+    return _baseline(job, "BayesianCP", {"rank": 2, "max_iter": 3} if job.quick else {})
+
+
+def ring_vi(job: Job) -> Predictor:
+    """Bayesian tensor ring by variational inference (Long et al., 2021): starts large, prunes."""
+    return _baseline(job, "BayesianRingVI", {"rank": 2, "max_iter": 3} if job.quick else {})
+
+
+def tensor_train(job: Job) -> Predictor:
+    """Tensor train by weighted optimisation (Yuan et al., 2017), its rank chosen by validation."""
+    settings = {"max_iter": 3} if job.quick else {}
+    ranks = (2, 3) if job.quick else RANKS
+    part, held = hold_out(job.train, job.seed)
+    errors = {}
+    for rank in ranks:
+        trial = _fit(job._replace(train=part), "TensorTrainWOPT", {"rank": rank} | settings)
+        errors[rank] = _error(job.task, held.values, trial.predict(held.coords))
+    chosen = min(errors, key=lambda rank: errors[rank])
+    found = _baseline(job, "TensorTrainWOPT", {"rank": chosen} | settings)
+    validation = {str(rank): float(error) for rank, error in errors.items()}
+    return found._replace(described=found.described | {"validation": validation})
+
+
+def hold_out(train: Observations, seed: int) -> tuple[Observations, Observations]:
+    """Training data without a tenth, and that tenth."""
+    order = np.random.default_rng(seed).permutation(len(train.values))
+    n_held = round(VALIDATION * len(order))
+    parts = (np.sort(order[n_held:]), np.sort(order[:n_held]))
+    kept, held = (Observations(train.coords[p], train.values[p], train.shape) for p in parts)
+    return kept, held
+
+
+def _error(task: Task, truth: FloatArray, predicted: FloatArray) -> float:
+    if task.likelihood == "bernoulli":
+        return 1.0 - metrics.auc(truth, predicted)
+    return metrics.rmse(truth, predicted)
+
+
+def _baseline(job: Job, name: str, settings: dict[str, Any]) -> Predictor:
+    model = _fit(job, name, settings)
+    rank = getattr(model, "rank_", settings.get("rank"))
+    return Predictor(
+        lambda coords: np.asarray(model.predict(coords)), {"rank": np.asarray(rank).tolist()}
+    )
+
+
+def _fit(job: Job, name: str, settings: dict[str, Any]) -> Any:
+    model = getattr(baselines, name)(
+        likelihood=job.task.likelihood, random_state=job.seed, progress=False, **settings
+    )
+    return model.fit(job.train.coords, job.train.values, shape=job.train.shape)
+
+
+def smurff(job: Job) -> Predictor:
+    """SMURFF with the number of factors at which it does best; a peer, not in the paper."""
+    if find_spec("smurff") is None:
+        raise Unavailable("SMURFF is not installed: pip install --group paper.")
+    short = {"rank": 2, "warmup": 5, "draws": 5}
+    settings = short if job.quick else {"rank": job.task.latent}
+    found = _baseline(job, "Smurff", settings | {"n_jobs": job.threads})
+    is_probability = job.task.likelihood == "bernoulli"
+    return found._replace(is_probability=is_probability)
+
+
+def training_mean(job: Job) -> Predictor:
+    """No model: the mean of the training values everywhere."""
+    mean = float(job.train.values.mean())
+    return Predictor(lambda coords: np.full(len(coords), mean), {})
+
+
+def zero(job: Job) -> Predictor:
+    """No model: zero everywhere, which is what a method predicts that has pruned all it had."""
+    return Predictor(lambda coords: np.zeros(len(coords)), {})
+
+
+OURS, SMURFF = "bayesring", "SMURFF"
+METHODS = {
+    "BayesCP": Contender("Bayesian CP", bayesian_cp, "BayesCP"),
+    "TTWOPT": Contender("TTWOPT", tensor_train, "TTWOPT"),
+    "BTR-VI": Contender("BTR-VI", ring_vi, "BayesTR-VI"),
+    OURS: Contender("bayesring, Gibbs", gibbs, "SBTR-Gibbs"),
+    "online-EM": Contender("bayesring, online EM", online_em, "SBTR-Online"),
+    "Gibbs-paper": Contender(
+        "bayesring, Gibbs with the paper's prior", gibbs_paper, "SBTR-Gibbs", leaves_out=("DBLP",)
+    ),
+    SMURFF: Contender("SMURFF", smurff),
+    "mean": Contender("training mean", training_mean),
+    "zero": Contender("zero", zero, tables=("continuous",)),
+}
+"""By the name that files and --only use. The first five are the paper's, the others extras."""

@@ -1,0 +1,75 @@
+"""Accuracy of the defaults beside the paper's best and SMURFF, for the README: `make accuracy`.
+
+The cells are those of `make reproduce`; what is there is not worked out again. Name data sets to
+work on these alone.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import typer
+
+from bayesring import metrics
+from bayesring.datasets.dataset import N_FOLDS
+from paper import accuracy, published
+from paper.accuracy import load_cells
+from paper.contenders import OURS, SMURFF
+from paper.results_store import COMMITTED, ROOT, Result, ResultsStore
+from paper.runner import run_cells
+from paper.tasks import TASKS, Task, show
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
+
+
+def table(store: ResultsStore) -> str:
+    """The defaults beside the paper's best and SMURFF, in Markdown, for the README."""
+    lines = [
+        "| | paper's best | SMURFF | bayesring | goal | intervals or probabilities | minutes |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, task in TASKS.items():
+        ours, theirs = (load_cells(store, name, method) for method in (OURS, SMURFF))
+        if not ours:
+            continue
+        printed = [published.best(name, score).mean for score in task.scores]
+        lines.append(
+            f"| {name}, {' / '.join(task.scores)} | {' / '.join(printed)} "
+            f"| {_figures(task, theirs)} | **{_figures(task, ours)}** "
+            f"| {' / '.join(map(str, task.goal))} | {_trusted(ours)} "
+            f"| {sum(each['seconds'] for each in ours) / 60:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _figures(task: Task, cells: list[Result]) -> str:
+    if not cells:
+        return "-"
+    numbers = {score: [each[score] for each in cells] for score in task.scores}
+    means = " / ".join(show(score, float(np.mean(each))) for score, each in numbers.items())
+    spread = " / ".join(show(score, float(np.std(each))) for score, each in numbers.items())
+    folds = "" if len(cells) == N_FOLDS else f", {len(cells)} of {N_FOLDS} folds"
+    return f"{means} (± {spread}{folds})"
+
+
+def _trusted(cells: list[Result]) -> str:
+    if "coverage" in cells[0]:
+        return f"90 % intervals cover {np.mean([each['coverage'] for each in cells]):.1%}"
+    pooled = metrics.CalibrationBins(*np.sum([each["bins"] for each in cells], axis=0))
+    return f"calibration error {pooled.error():.3f}, by chance below {pooled.chance():.3f}"
+
+
+def main(names: list[str]) -> None:
+    """Work out what is missing, print the table, bring the README up to date."""
+    store = ResultsStore(ROOT / COMMITTED)
+    outcome = run_cells(accuracy.make_cells(names or None, [OURS, SMURFF]), store)
+    found = table(store)
+    typer.echo("\n".join([found, *outcome.unavailable, *outcome.failed]))
+    before, rest = README.read_text().split(BEGIN)
+    README.write_text(f"{before}{BEGIN}\n{found}{END}{rest.split(END)[1]}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

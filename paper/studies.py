@@ -1,0 +1,96 @@
+"""Every number and figure of the paper's evaluation, with ours beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from bayesring.engine.threads import count_threads
+from paper import accuracy, comparison, rank_study, reproduction_page, scale
+from paper.results_store import ResultsStore
+from paper.runner import ResultCell, RunOutcome, choose, run_cells
+
+
+class Study(NamedTuple):
+    """A table or figure of the paper."""
+
+    cells: Callable[[bool], list[ResultCell]]
+    """What is to be worked out; less of it for a smoke test."""
+    write: Callable[[ResultsStore, Path, bool], None]
+    """Write tables and pictures of what is there."""
+    jobs: Callable[[int | None], int]
+    """Cells at a time, from what the user asked for."""
+
+
+def _table(name: str) -> Study:
+    def cells(quick: bool) -> list[ResultCell]:
+        names = comparison.names_of(name)
+        return (
+            accuracy.make_cells(names, folds=[0], quick=True)
+            if quick
+            else (accuracy.make_cells(names))
+        )
+
+    return Study(cells, lambda store, out, _: comparison.write(store, out, name), count_threads)
+
+
+STUDIES = {
+    "rank": Study(rank_study.make_cells, rank_study.write, count_threads),
+    "scale": Study(scale.make_cells, scale.write, lambda _: 1),
+    "continuous": _table("continuous"),
+    "binary": _table("binary"),
+}
+"""As many cells at a time as there are cores, with one thread each; times one after the other."""
+
+
+def reproduce(
+    what: str = "all",
+    out: Path = Path("results"),
+    results: Path | None = None,
+    quick: bool = False,
+    only: Iterable[str] = (),
+    jobs: int | None = None,
+    show: bool = True,
+    debug: bool = False,
+    again: bool = False,
+) -> RunOutcome:
+    """Work out what is not there yet, then write tables, pictures and the page.
+
+    Parameters
+    ----------
+    what : "rank", "scale", "continuous", "binary" or "all"
+    out : folder of tables, pictures and page
+    results : folder of the cells, `out` if left out
+    quick : a smoke test of every path; its meaningless results go to a folder of their own
+    only : patterns DATASET/METHOD of the cells to work out
+    jobs : cells at a time, each with its share of the cores
+    again : work out cells that are there, too
+    """
+    if what != "all" and what not in STUDIES:
+        raise ValueError(f"what must be one of {', '.join(STUDIES)} or all, got {what!r}.")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be 1 or more, got {jobs}.")
+    results = results or out
+    out, results = (each / "quick" if quick else each for each in (out, results))
+    store = ResultsStore(results)
+    studies = STUDIES if what == "all" else {what: STUDIES[what]}
+    cells = {name: study.cells(quick) for name, study in studies.items()}
+    chosen = set(choose([cell for each in cells.values() for cell in each], only))
+    outcome = RunOutcome(0, 0, [], [])
+    for name, study in studies.items():
+        mine = [cell for cell in cells[name] if cell in chosen]
+        outcome = _add(outcome, run_cells(mine, store, study.jobs(jobs), show, debug, again))
+        (out / "tables").mkdir(parents=True, exist_ok=True)
+        study.write(store, out, quick)
+    reproduction_page.write(store, out, quick)
+    return outcome
+
+
+def _add(one: RunOutcome, other: RunOutcome) -> RunOutcome:
+    return RunOutcome(
+        one.computed + other.computed,
+        one.kept + other.kept,
+        list(dict.fromkeys(one.unavailable + other.unavailable)),
+        one.failed + other.failed,
+    )

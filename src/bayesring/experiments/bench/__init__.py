@@ -1,1 +1,0 @@
-"""Speed and memory, measured and kept: `bayesring bench`."""

@@ -1,0 +1,50 @@
+"""The command that measures speed: rows, JSON, README, and the check against them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from paper.bench import suite
+from paper.bench.__main__ import app
+from paper.bench.timing import Measurement
+
+
+def test_bench_prints_rows_and_writes_json_and_readme(monkeypatch, tmp_path):
+    rows = [
+        Measurement("a scan", 2.0, "x", 3.0, note="so far"),
+        Measurement("a peer", None, "x", note="absent"),
+    ]
+    monkeypatch.setattr(suite, "measure", lambda quick, large: iter(rows))
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{suite.BEGIN}\nold\n{suite.END}\nafter\n")
+    arguments = ["--out", str(tmp_path / "b.json"), "--readme", str(readme)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    for word in ("a scan", "missed", "so far", "not measured"):
+        assert word in result.output
+    assert json.loads((tmp_path / "b.json").read_text())["rows"][0]["met"] is False
+    assert "| a scan | 2 x (missed) | at least 3 |" in readme.read_text()
+    assert "old" not in readme.read_text()
+    assert readme.read_text().endswith("after\n")
+
+
+@pytest.mark.parametrize(("value", "code"), [(1.2, 0), (1.4, 1)])
+def test_bench_check_fails_when_a_scan_got_slower(monkeypatch, tmp_path, value, code):
+    committed = tmp_path / "bench.json"
+    row = Measurement("a scan", 1.0, suite.scans.KEPT)
+    committed.write_text(json.dumps(suite.to_json([row])))
+    monkeypatch.setattr(suite.scans, "kept", lambda repeats: iter([row._replace(value=value)]))
+    result = CliRunner().invoke(app, ["--check", str(committed)])
+    assert result.exit_code == code, result.output
+    assert ("1.40 times the committed figure" in result.output) == bool(code)
+
+
+def test_bench_check_says_when_there_is_nothing_to_compare_with(tmp_path):
+    committed = tmp_path / "bench.json"
+    committed.write_text(json.dumps(suite.to_json([Measurement("a scan", 1.0, "s")])))
+    result = CliRunner().invoke(app, ["--check", str(committed)])
+    assert result.exit_code == 1
+    assert "measure them with `make bench`" in " ".join(result.output.split())
