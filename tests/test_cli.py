@@ -245,7 +245,7 @@ def test_dry_run_without_gaps(tmp_path):
         (["complete", "{in}", *KEYS], "error: an output file is required: name it with -o."),
         (["complete", "absent.csv", "-o", "{out}"], "error: absent.csv does not exist."),
         (["complete", "{in}", "-o", "out.npy"], "error: out.npy cannot hold the result for"),
-        (["complete", "{in}", "-o", "nowhere/out.csv"], "there is no such folder."),
+        (["complete", "{in}", "-o", "nowhere/out.csv"], "there is no folder nowhere."),
         (["complete", "{in}", "-o", "out.xls"], "error: out.xls has an ending that is not known"),
         (["complete", "{in}", "-o", "-", "--json"], "would both write to standard output"),
         (["complete", "{in}", "-o", "{out}", "--modes", "a,b"], "error: modes names 'a', which is"),

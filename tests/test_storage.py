@@ -93,6 +93,18 @@ def test_a_missing_folder_is_named(path):
         load(path).save(path.parent / "nowhere" / "model.ring")
 
 
+def test_a_folder_is_left_alone(path):
+    ring = load(path)
+    folder = path.parent / "folder"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("ten years")
+    for write in (ring.save, ring.report):
+        with pytest.raises(IsADirectoryError, match="folder cannot be written: it is a folder"):
+            write(folder)
+    assert [each.read_text() for each in folder.iterdir()] == ["ten years"]
+    assert sorted(path.parent.iterdir()) == [folder, path]
+
+
 def test_predictions_for_held_out_values_are_kept(path):
     ring = load(path)
     assert ring.held_out_ is None

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from bayesring.experiments.bench.timing import machine
 from bayesring.infer.threads import count_threads
 from bayesring.progress import cell_progress
-from bayesring.storage import replacing
+from bayesring.writing import replacing
 
 PACKAGES = ("bayesring", "numpy", "scipy", "numba")
 Result = dict[str, Any]
