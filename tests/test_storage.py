@@ -105,6 +105,16 @@ def test_a_folder_is_left_alone(path):
     assert sorted(path.parent.iterdir()) == [folder, path]
 
 
+def test_a_report_is_not_worked_out_for_a_place_that_cannot_hold_it(path, monkeypatch):
+    def render(*_):
+        raise AssertionError("the page was worked out first.")
+
+    ring = load(path)
+    monkeypatch.setattr("bayesring.report.page.render", render)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        ring.report(path.parent / "nowhere" / "report.html")
+
+
 def test_predictions_for_held_out_values_are_kept(path):
     ring = load(path)
     assert ring.held_out_ is None
