@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from bayesring.posterior.posterior import diagnostics
+from bayesring.posterior import diagnostics
 
 FUNCTIONS = {
     "rhat": diagnostics.split_rhat,

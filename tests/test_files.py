@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from bayesring import complete
 from bayesring.data.csvfiles import read_csv, write_csv
 from bayesring.data.files import read_data, write_completion, write_table
-from bayesring.posterior.store import replacing
 
 QUICK = {"rank": 1, "warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False}
 TABLE = pa.table(
@@ -58,7 +57,8 @@ def contents(path):
     """Names and bytes of a file or of all files in a folder."""
     if path.is_file():
         return path.read_bytes()
-    return {str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*.*")}
+    found = (each for each in path.rglob("*") if each.is_file())
+    return {str(each.relative_to(path)): each.read_bytes() for each in found}
 
 
 ARRAY = np.where(np.arange(24) % 5 == 0, np.nan, np.sin(np.arange(24))).reshape(2, 3, 4)
@@ -222,23 +222,24 @@ def test_compressed_tables_are_gzip(tmp_path):
     assert gzip.decompress((tmp_path / "x.csv.gz").read_bytes()).startswith(b"place,day,number,t\n")
 
 
-def write_and_fail(path, error, folder=False):
-    with replacing(path) as temporary:
-        if folder:
-            temporary.mkdir()
-        (temporary / "part" if folder else temporary).write_text("half of the n")
-        raise error
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.nc", "x.zarr"])
+def test_a_folder_is_never_replaced_by_a_result(tmp_path, name):
+    """Not even by a Zarr store, if the folder holds anything else."""
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "thesis.txt").write_text("ten years")
+    data = xr.DataArray(ARRAY) if name in ("x.nc", "x.zarr") else ARRAY
+    with pytest.raises(IsADirectoryError, match=r"cannot be (written|replaced): it is a folder"):
+        write_completion(str(tmp_path / name), complete(data, **QUICK))
+    assert contents(tmp_path) == {f"{name}/thesis.txt": b"ten years"}
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, error):
-    (tmp_path / "old").write_text("old")
-    with pytest.raises(error):
-        write_and_fail(tmp_path / "old", error)
-    with pytest.raises(error):
-        write_and_fail(tmp_path / "folder", error, folder=True)
-    assert (tmp_path / "old").read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["old"]
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet", "x.arrow", "x.feather"])
+def test_a_folder_is_never_replaced_by_a_table(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "part-0.parquet").write_text("a data set")
+    with pytest.raises(IsADirectoryError, match="it is a folder, but a file is required"):
+        write_table(str(tmp_path / name), TABLE)
+    assert contents(tmp_path) == {f"{name}/part-0.parquet": b"a data set"}
 
 
 class FailingTable:

@@ -9,7 +9,7 @@ import pytest
 from tensorly.tr_tensor import tr_to_tensor
 
 from bayesring import TensorRing, load
-from bayesring.posterior.posterior import suggest as suggestion
+from bayesring.posterior import suggest as suggestion
 from tests.models import random_coords
 
 QUICK = {"rank": (2, 3, 1), "warmup": 10, "draws": 15, "chains": 2, "progress": False}

@@ -11,7 +11,7 @@ from bayesring.posterior.posterior import posterior as posterior_module
 from bayesring.model import ring
 from bayesring.infer.chains import Draws
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 from bayesring.model.types import RingSize
 from tests.models import random_coords
 

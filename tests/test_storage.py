@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayesring import TensorRing, load
-from bayesring.posterior.posterior import store as storage
+from bayesring.posterior import store as storage
 from bayesring.data.observations import HeldOut
 
 X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
@@ -92,6 +92,28 @@ def test_wrong_descriptions_are_refused(path, change, message):
 def test_a_missing_folder_is_named(path):
     with pytest.raises(FileNotFoundError, match="cannot be written: there is no folder"):
         load(path).save(path.parent / "nowhere" / "model.ring")
+
+
+def test_a_folder_is_left_alone(path):
+    ring = load(path)
+    folder = path.parent / "folder"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("ten years")
+    for write in (ring.save, ring.report):
+        with pytest.raises(IsADirectoryError, match="folder cannot be written: it is a folder"):
+            write(folder)
+    assert [each.read_text() for each in folder.iterdir()] == ["ten years"]
+    assert sorted(path.parent.iterdir()) == [folder, path]
+
+
+def test_a_report_is_not_worked_out_for_a_place_that_cannot_hold_it(path, monkeypatch):
+    def render(*_):
+        raise AssertionError("the page was worked out first.")
+
+    ring = load(path)
+    monkeypatch.setattr("bayesring.report.page.render", render)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        ring.report(path.parent / "nowhere" / "report.html")
 
 
 def test_predictions_for_held_out_values_are_kept(path):

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from bayesring import TensorRing, load
-from bayesring.posterior.posterior import unseen
+from bayesring.posterior import unseen
 from bayesring.infer.problem import make_problem
 from bayesring.model.joint import draw_prior, simulate
 from bayesring.model.rank import FixedRank
@@ -19,7 +19,7 @@ from bayesring.engine.streams import Streams
 from bayesring.engine.threads import one_blas_thread
 from bayesring.likelihoods import Gaussian
 from bayesring.data.observations import Observations
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
 from bayesring.model.ring import flatten, unweighted, weighted
 from bayesring.model.types import RingSize

@@ -12,7 +12,7 @@ from bayesring.checks import check_level
 from bayesring.data.containers import Container, Long, open_container
 from bayesring.estimator import TensorRing
 from bayesring.likelihoods import Likelihood
-from bayesring.posterior.posterior import Prediction
+from bayesring.posterior import Prediction
 from bayesring.progress import say
 from bayesring.report.brief import brief
 from bayesring.report.fitted import Fitted

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesring.data import inputs
-from bayesring.posterior.posterior import store as storage
+from bayesring.posterior import store as storage
 from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
 from bayesring.posterior.convergence import (
     Diagnostics,
@@ -46,7 +46,7 @@ from bayesring.likelihoods import Likelihood
 from bayesring.posterior.modelfiles import describe, read_model, write_model
 from bayesring.data.observations import Observations
 from bayesring.data.parquet import ParquetRows, Survey
-from bayesring.posterior.posterior import Posterior, Prediction
+from bayesring.posterior import Posterior, Prediction
 from bayesring.priors import CorePrior, RingPrior
 from bayesring.progress import chain_progress
 from bayesring.report.brief import brief

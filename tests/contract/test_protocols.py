@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bayesring import likelihoods, priors
-from bayesring.posterior.posterior import store as storage
+from bayesring.posterior import store as storage
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.engine.streams import Streams

@@ -208,12 +208,13 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Complete a hyperspectral scene (145 x 145 x 200) from 1 % of its cells."""
-    from bayesring.command.demo import run_demo, summary, write_climate, write_demo
+    from bayesring.command.demo import check_demo, run_demo, summary, write_climate, write_demo
 
     if table is not None:
         n_rows, n_known = write_climate(table, seed)
         console.print(f"{table}: {n_rows:,} rows, of which {n_known:,} have a value.")
         return
+    check_demo(out)
     console.print("Indian Pines, 145 x 145 pixels x 200 bands: 1 % of 4,205,000 cells known.")
     result, pictures, ring = run_demo(seed)
     write_demo(out, result, pictures, ring)

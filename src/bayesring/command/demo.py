@@ -12,14 +12,17 @@ import numpy as np
 from bayesring import metrics
 from bayesring.datasets import load_indian_pines, random_split, ushcn_table
 from bayesring.estimator import TensorRing
-from bayesring.data.files import write_table
+from bayesring.data.files import check_target, write_table
 from bayesring.data.tables import make_table
 from bayesring.model.types import FloatArray
+from bayesring.data.writing import check_destination, check_folder, replacing
 
 SHARE = 0.01
 KNOWN_CLIMATE = 0.1
 """Share of the climate table that has a value."""
 BANDS = (29, 120)
+WRITTEN = ("completion.png", "rank.png", "report.html", "result.json", "report.md")
+"""Files that the demo leaves."""
 N_CHECKED = 50_000
 """Test cells at which the intervals are checked."""
 
@@ -75,20 +78,32 @@ def run_demo(seed: int = 0, **settings: Any) -> tuple[DemoResult, DemoPictures, 
     return result, DemoPictures(observed, completed, scene, deviation), ring
 
 
+def check_demo(folder: Path) -> None:
+    """Refuse, before any work, a folder that `write_demo` cannot write to."""
+    check_folder(folder)
+    if folder.is_dir():
+        for name in WRITTEN:
+            check_destination(folder / name)
+
+
 def write_demo(folder: Path, result: DemoResult, pictures: DemoPictures, ring: TensorRing) -> None:
     """Write the pictures, the numbers and a short report into `folder`."""
     from bayesring.report.figures import plot_bands, save
 
     folder.mkdir(parents=True, exist_ok=True)
-    save(plot_bands(BANDS, *pictures), folder / "completion.png")
-    save(ring.plot_rank().figure, folder / "rank.png")
-    ring.report(folder / "report.html", progress=ring.progress)
-    (folder / "result.json").write_text(json.dumps(result._asdict(), indent=1) + "\n")
-    (folder / "report.md").write_text(REPORT.format(**summary(result)))
+    completion, rank, page, numbers, text = (folder / name for name in WRITTEN)
+    save(plot_bands(BANDS, *pictures), completion)
+    save(ring.plot_rank().figure, rank)
+    ring.report(page, progress=ring.progress)
+    with replacing(numbers) as temporary:
+        temporary.write_text(json.dumps(result._asdict(), indent=1) + "\n")
+    with replacing(text) as temporary:
+        temporary.write_text(REPORT.format(**summary(result)))
 
 
 def write_climate(path: str, seed: int = 0) -> tuple[int, int]:
     """Write the USHCN climate table with most of its values left out: rows, rows with a value."""
+    check_target(path)
     columns = ushcn_table(KNOWN_CLIMATE, seed)
     write_table(path, make_table("pyarrow", columns))
     return len(columns["value"]), int(np.isfinite(columns["value"]).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from bayesring.data.containers import Container, open_container
 from bayesring.estimator import TensorRing, load
 from bayesring.data.files import (
     ARRAYS,
+    STANDARD,
     check_output,
     ending,
     is_parquet,
@@ -28,6 +29,7 @@ from bayesring.learning import survey_files
 from bayesring.data.parquet import ParquetRows
 from bayesring.command.preview import Preview, preview
 from bayesring.data.tables import is_table
+from bayesring.data.writing import check_destination, same_place
 
 Summary = dict[str, Any]
 """What was done, for people and for JSON."""
@@ -60,6 +62,9 @@ def complete_file(
     """
     begin = time.perf_counter()
     check_output(source, target)
+    if model is not None:
+        check_destination(model)
+        _check_apart("the model", model, {"the input": source, "the output": target})
     container, notes = _open(source, modes, value, fill, open_gaps)
     chosen, chosen_notes = choose_likelihood(likelihood, container.observations.values)
     ring = TensorRing(likelihood=chosen, **settings)
@@ -96,6 +101,8 @@ def fit_file(
 ) -> Summary:
     """Fit a ring to the known values of a file, and save it."""
     begin = time.perf_counter()
+    check_destination(model)
+    _check_apart("the model", model, {"the input": source})
     if settings.get("inference") == "online-em" and is_parquet(source):
         ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, settings)
     else:
@@ -149,6 +156,7 @@ def _fit_stream(
 def predict_file(model: str, source: str, target: str, *, level: float = 0.9) -> Summary:
     """Predict the cells that a file lists, as labels of a table or as an array of coordinates."""
     check_output(source, target)
+    _check_apart("the output", target, {"the model": model})
     ring = load(model)
     names, levels, _ = ring.labels_
     is_array = ending(source) in ARRAYS
@@ -178,8 +186,17 @@ def report_file(model: str, target: str, *, progress: bool = True) -> Summary:
     """Write the page on a model."""
     if target == "-":
         raise ValueError("a report is a page to open in a browser: name a file with -o.")
+    check_destination(target)
+    _check_apart("the report", target, {"the model": model})
     page = load(model).report(target, progress=progress)
     return {"model": model, "report": target, "bytes": page.stat().st_size}
+
+
+def _check_apart(what: str, path: str, others: Mapping[str, str]) -> None:
+    """Refuse, before any work, a file that would take the place of another one."""
+    for name, other in others.items():
+        if STANDARD not in (path, other) and same_place(path, other):
+            raise ValueError(f"{what} needs a file of its own, but {path} is that of {name}.")
 
 
 def _open(

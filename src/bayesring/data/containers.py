@@ -34,6 +34,19 @@ from bayesring.model.types import FloatArray, IntArray
 
 FILL = ("missing", "all")
 IMPLICIT = ("missing", "observed")
+STORAGE_ENCODING = ("zlib", "complevel", "shuffle", "fletcher32", "grid_mapping")
+"""How xarray writes a variable to a file, as far as it cannot change the numbers."""
+PACKING_ATTRIBUTES = (
+    "scale_factor",
+    "add_offset",
+    "_FillValue",
+    "missing_value",
+    "valid_min",
+    "valid_max",
+    "valid_range",
+    "_Unsigned",
+)
+"""What makes readers of a file convert or mask the numbers in it."""
 STATISTICS = 4
 """Arrays that a completion holds: mean, std, lower, upper."""
 
@@ -280,7 +293,24 @@ def _open_xarray(data: Any) -> Dense:
     name = None if data.name is None else str(data.name)
     labels = Labels(tuple(map(str, data.dims)), levels, name)
     dtype = _float_dtype(data.dtype)
-    return _dense(values, labels, lambda filled: data.copy(data=filled.astype(dtype)))
+    return _dense(values, labels, lambda filled: _unpacked(data.copy(data=filled.astype(dtype))))
+
+
+def _unpacked(result: Any) -> Any:
+    """Without what was about the file that the data came from, and is wrong for a result.
+
+    Packed as 16-bit integers, say, a result would be rounded, or come back as other numbers.
+    """
+    encoding = result.encoding
+    kept = {name: encoding[name] for name in STORAGE_ENCODING if name in encoding}
+    chunks = encoding.get("chunksizes")
+    if chunks is not None and encoding.get("original_shape", result.shape) == result.shape:
+        kept |= {"chunksizes": chunks, "original_shape": result.shape}
+    result.encoding = kept
+    result.attrs = {
+        name: value for name, value in result.attrs.items() if name not in PACKING_ATTRIBUTES
+    }
+    return result
 
 
 def _levels_of(data: Any, dim: Any) -> NDArray[Any] | None:

@@ -73,7 +73,7 @@ def write_csv(target: str | os.PathLike[str], table: Any, compressed: bool = Fal
     if str(target) == "-":
         _write_rows(sys.stdout, table)
         return
-    with open(target, "xb") as raw:
+    with open(target, "wb") as raw:
         # no name and no time inside, so that equal tables give equal files
         file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
         with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:

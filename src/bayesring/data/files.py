@@ -8,7 +8,7 @@
 | .npz | its only array, or the one named | mean, std, lower and upper |
 | .nc, .zarr | its only variable, or the one named | mean, std, lower and upper as variables |
 
-Results are written to a temporary name and renamed.
+Results are written to a temporary name and renamed; see `bayesring.data.writing`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow
 from bayesring.completion import Completion
 from bayesring.data.csvfiles import read_csv, write_csv
-from bayesring.posterior.posterior import Prediction
-from bayesring.posterior.store import replacing
+from bayesring.posterior import Prediction
+from bayesring.data.writing import ZARR, check_destination, replacing
 
 TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 ARRAYS = (".npy", ".npz")
@@ -67,8 +67,14 @@ def check_output(source: str, target: str) -> None:
             f"{target} cannot hold the result for {source}; choose one of the endings "
             f"{', '.join(family(source))}."
         )
-    if target != STANDARD and not Path(target).absolute().parent.is_dir():
-        raise FileNotFoundError(f"{target} cannot be written: there is no such folder.")
+    check_target(target)
+
+
+def check_target(target: str) -> None:
+    """Refuse, before any work, a file that cannot be written."""
+    folder_format = _folder_format(target)
+    if target != STANDARD:
+        check_destination(target, folder_format)
 
 
 def read_data(
@@ -106,7 +112,7 @@ def write_completion(path: str, completion: Completion) -> None:
         return
     xr = _import_xarray()
     dataset = xr.Dataset(statistics).drop_encoding()
-    with replacing(path) as temporary:
+    with replacing(path, _folder_format(path)) as temporary:
         if kind == ".nc":
             dataset.to_netcdf(temporary, engine="h5netcdf")
         else:
@@ -132,11 +138,15 @@ def write_table(path: str, table: Any) -> None:
 
 def write_arrays(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Named arrays; of them .npy holds the mean only."""
-    with replacing(path) as temporary, open(temporary, "xb") as file:
+    with replacing(path) as temporary, open(temporary, "wb") as file:
         if ending(path) == ".npy":
             np.save(file, arrays["mean"])
         else:
             np.savez(file, **dict[str, Any](arrays))
+
+
+def _folder_format(path: str) -> str | None:
+    return ZARR if ending(path) == ".zarr" else None
 
 
 def _target(path: str) -> AbstractContextManager[str | os.PathLike[str]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesring.posterior.diagnostics import Summary, summarise
 from bayesring.infer.chains import Trace
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 from bayesring.model.types import FloatArray, IntArray
 
 RHAT_LIMIT = 1.01

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 
 
 def to_tensorly(posterior: Posterior, draw: int) -> Any:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bayesring.posterior.posterior import store as storage
+from bayesring.posterior import store as storage
 from bayesring.engine.threads import count_threads
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 from bayesring.settings import Model, resolve
 
 

@@ -10,14 +10,10 @@ import io
 import json
 import os
 import platform
-import secrets
-import shutil
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -32,6 +28,7 @@ from bayesring.data.labels import Labels, plain_labels
 from bayesring.likelihoods import Likelihood
 from bayesring.data.observations import HeldOut, Observations, in_order
 from bayesring.priors import RingPrior
+from bayesring.data.writing import replacing
 
 FORMAT = "bayesring model"
 VERSION = 2
@@ -49,45 +46,13 @@ def write(
     text = json.dumps({"format": FORMAT, "version": VERSION, **description}, indent=1)
     with (
         replacing(path) as temporary,
-        zipfile.ZipFile(temporary, "x", zipfile.ZIP_STORED, allowZip64=True) as archive,
+        zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
     ):
         archive.writestr(_member(DESCRIPTION), text)
         for name, array in arrays.items():
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
             archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary name beside `path` to write to, a file or a folder, that is renamed at the end.
-
-    What was at `path` before stays whole until then, and for good if writing fails.
-    """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}.")
-    temporary, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
-    try:
-        yield temporary
-        if target.is_dir():
-            target.rename(old)
-            try:
-                temporary.rename(target)
-            except OSError:
-                old.rename(target)
-                raise
-        else:
-            temporary.replace(target)
-    finally:
-        _remove(temporary)
-        _remove(old)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

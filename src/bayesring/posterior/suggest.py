@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.observations import Observations
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 from bayesring.model.types import FloatArray, IntArray
 
 MOST_CANDIDATES = 200_000

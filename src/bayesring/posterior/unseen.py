@@ -18,7 +18,7 @@ from bayesring.model import ring
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import one_blas_thread
 from bayesring.data.labels import NewLabels, numbers_of
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 from bayesring.priors.protocol import CorePrior
 from bayesring.model.types import FloatArray, IntArray, RingSize
 

@@ -16,7 +16,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from bayesring.data.observations import Observations
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 from bayesring.posterior.suggest import candidate_cells, most_uncertain
 from bayesring.model.types import FloatArray, IntArray
 

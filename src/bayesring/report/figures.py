@@ -16,8 +16,8 @@ from bayesring.report.cells import Likeness, Part
 from bayesring.report.colours import ERRORS, LINES, SHARES, VALUES
 from bayesring.report.fitted import Fitted
 from bayesring.report.summary import Calibration, Reliability
-from bayesring.posterior.store import replacing
 from bayesring.model.types import FloatArray
+from bayesring.data.writing import replacing
 
 STYLES = ("-", "--", ":", "-.")
 """Lines that tell chains apart without colour."""

@@ -11,7 +11,7 @@ from bayesring.posterior.convergence import Diagnostics, diagnose
 from bayesring.infer.chains import Trace
 from bayesring.data.labels import Labels
 from bayesring.data.observations import HeldOut, Observations
-from bayesring.posterior.posterior import Posterior
+from bayesring.posterior import Posterior
 from bayesring.model.types import IntArray
 
 

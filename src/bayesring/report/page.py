@@ -10,19 +10,22 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from bayesring.posterior.posterior import store as storage
 from bayesring.progress import step_progress
 from bayesring.report import explorer, sections
 from bayesring.report.again import again_section
 from bayesring.report.contents import gather, n_steps
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import listing, times
+from bayesring.data.writing import check_destination, replacing
 
 
 def write_page(fitted: Fitted, path: str | os.PathLike[str], progress: bool) -> Path:
     """Write the report of a fitted model; the same model gives the same bytes."""
-    with storage.replacing(path) as file, step_progress(progress, n_steps(fitted)) as step:
-        file.write_bytes(render(fitted, step).encode())
+    check_destination(path)
+    with step_progress(progress, n_steps(fitted)) as step:
+        page = render(fitted, step).encode()
+    with replacing(path) as temporary:
+        temporary.write_bytes(page)
     return Path(path)
 
 

@@ -1,0 +1,358 @@
+"""Files that are replaced whole or not at all, and nothing else that is ever replaced.
+
+A result is written to a temporary name beside its destination, flushed to the disk and renamed.
+What may be at the destination: nothing, a regular file, a symbolic link to one of these, or, for
+formats that are a folder, a store of that format with nothing else in it. A temporary name is
+`.NAME.8 hex digits.tmp`; a store that is about to be removed is `.NAME.8 hex digits.old`.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+ZARR = "Zarr"
+"""The only format that is a folder."""
+METADATA = (".zgroup", ".zarray", ".zattrs", ".zmetadata", "zarr.json")
+"""Files of a Zarr store besides the chunks of its arrays."""
+MOST_BYTES = 255
+"""Of a file name."""
+MOST_LINKS = 40
+"""Symbolic links that are followed one after the other, as Linux does."""
+SPECIAL = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def check_destination(path: str | os.PathLike[str], folder_format: str | None = None) -> Path:
+    """Refuse, before any work, a path that cannot or must not be written to.
+
+    Parameters
+    ----------
+    path : where a result shall go
+    folder_format : `ZARR` if the result is a store of that format, None if it is a file
+
+    Returns
+    -------
+    The path with its symbolic links followed.
+    """
+    text = _text(path)
+    place = _destination(text, folder_format)
+    _try_to_create(text, place)
+    return Path(place)
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work, a folder that cannot be written in, or made if it does not exist."""
+    text = _text(path)
+    folder = text
+    while _state(text, folder) is None and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder) or "."
+    _check_parent(text, folder)
+    _try_to_create(text, os.path.join(folder, "folder"))
+
+
+def same_place(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths, which need not exist, lead to the same file."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], folder_format: str | None = None) -> Iterator[Path]:
+    """A temporary name to write to, a file or a store, that is renamed to `path` at the end.
+
+    What was at `path` before stays whole until then, and for good if writing fails. A file is there
+    already, empty, with the rights of the one that it will replace; a store is not.
+    """
+    text = _text(path)
+    place = _destination(text, folder_format)
+    temporary = _unused_name(place, "tmp")
+    try:
+        if folder_format is None:
+            _create(text, temporary)
+            _keep_rights(place, temporary, stat.S_IRUSR | stat.S_IWUSR)
+        else:
+            _try_to_create(text, place)
+        yield temporary
+        try:
+            _flush(temporary)
+            _keep_rights(place, temporary)
+            _check_present(text, place, folder_format)
+            _swap(temporary, place)
+        except OSError as error:
+            raise _refusal(text, error) from None
+    finally:
+        _remove(temporary)
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise TypeError(f"path must be a str or a pathlib.Path, got {path!r}.")
+    if not text:
+        raise ValueError("path is empty, but the name of a file to write is required.")
+    if "\0" in text:
+        raise ValueError(f"path must not contain a NUL character, got {text!r}.")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise ValueError(f"path must be text that a file name can hold, got {text!a}.") from None
+    return text
+
+
+def _destination(text: str, folder_format: str | None) -> str:
+    """Where links lead to, checked except for trying to create a file there."""
+    place = _follow(text)
+    _check_parent(text, os.path.dirname(place) or ".")
+    _check_present(text, place, folder_format)
+    return place
+
+
+def _follow(text: str) -> str:
+    """Follow symbolic links as the system does, to what need not exist."""
+    place = text
+    for _ in range(MOST_LINKS):
+        state = _state(text, place)
+        if state is None or not stat.S_ISLNK(state.st_mode):
+            return place
+        folder = os.path.dirname(place)
+        if os.path.realpath(folder).startswith("/proc/"):
+            raise ValueError(
+                f"{text} cannot be written: it is an open stream, but a file is required."
+            )
+        place = os.path.join(folder, os.readlink(place))
+    raise _refusal(text, OSError(errno.ELOOP, ""))
+
+
+def _state(text: str, place: str) -> os.stat_result | None:
+    """What is at a place, if anything."""
+    try:
+        return os.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _refusal(text, error) from None
+
+
+def _check_present(text: str, place: str, folder_format: str | None) -> None:
+    """Refuse to replace anything but a file, or a store of the format."""
+    state = _state(text, place)
+    if os.path.basename(place) in ("", ".", ".."):
+        raise IsADirectoryError(
+            f"{text} cannot be written: it is a folder, but a file is required."
+        )
+    if state is None:
+        return
+    if stat.S_ISREG(state.st_mode):
+        if folder_format is not None:
+            raise NotADirectoryError(
+                f"{text} cannot be written: it is a file, but a {folder_format} store is a folder."
+            )
+        return
+    if not stat.S_ISDIR(state.st_mode):
+        kind = next((name for test, name in SPECIAL if test(state.st_mode)), "a special file")
+        raise ValueError(f"{text} cannot be written: it is {kind}, but a file is required.")
+    if folder_format is None:
+        raise IsADirectoryError(
+            f"{text} cannot be written: it is a folder, but a file is required."
+        )
+    try:
+        foreign = _foreign(Path(place)) if os.listdir(place) else None
+    except OSError as error:
+        raise _refusal(text, error) from None
+    if foreign == Path(place):
+        raise IsADirectoryError(
+            f"{text} cannot be replaced: it is a folder, but not a {folder_format} store."
+        )
+    if foreign is not None:
+        raise IsADirectoryError(
+            f"{text} cannot be replaced: it contains {foreign.relative_to(place)}, which is not "
+            f"part of a {folder_format} store."
+        )
+
+
+def _foreign(node: Path) -> Path | None:
+    """Whatever a Zarr store does not have: something in a folder, or the folder itself."""
+    try:
+        order = _order(node)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return node
+    if order is not None:
+        return _foreign_to_array(node, order)
+    for entry in sorted(node.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            found = _foreign(entry)
+            if found is not None:
+                return found
+        elif entry.name not in METADATA or not _is_plain(entry):
+            return entry
+    return None
+
+
+def _order(node: Path) -> int | None:
+    """The number of modes of a Zarr array, or None for a group; a ValueError for anything else."""
+    for name in (".zarray", "zarr.json", ".zgroup"):
+        if _is_plain(node / name):
+            content = json.loads((node / name).read_bytes())
+            if name == ".zarray" or content.get("node_type") == "array":
+                return len(content["shape"])
+            if content.get("node_type") == "group" or "zarr_format" in content:
+                return None
+    raise ValueError("there is no such file.")
+
+
+def _foreign_to_array(node: Path, order: int) -> Path | None:
+    """Whatever a Zarr array of so many modes does not have: all but metadata and chunks."""
+    numbers = r"\d+" + r"[./]\d+" * (order - 1)
+    chunk = re.compile(rf"(c[./])?{numbers}" if order else r"c|0")
+    for folder, folders, files in os.walk(node, onerror=_raise):
+        for name in sorted(files + [each for each in folders if Path(folder, each).is_symlink()]):
+            entry = Path(folder, name)
+            key = entry.relative_to(node).as_posix()
+            if not _is_plain(entry) or not (key in METADATA or chunk.fullmatch(key)):
+                return entry
+    return None
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _check_parent(text: str, folder: str) -> None:
+    try:
+        is_folder = stat.S_ISDIR(os.stat(folder).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"{text} cannot be written: there is no folder {folder}.") from None
+    except OSError as error:
+        raise _refusal(text, error) from None
+    if not is_folder:
+        raise NotADirectoryError(f"{text} cannot be written: {folder} is not a folder.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _no_permission(text, folder)
+
+
+def _no_permission(text: str, folder: str) -> PermissionError:
+    return PermissionError(
+        f"{text} cannot be written: no file can be created in the folder {folder}."
+    )
+
+
+def _refusal(text: str, error: OSError) -> OSError:
+    """The system's complaint as a sentence about the path that was given."""
+    if error.errno is None:
+        return error
+    reasons = {
+        errno.ELOOP: "its symbolic links lead in a circle",
+        errno.ENAMETOOLONG: "its name is too long",
+        errno.EACCES: "permission is denied",
+    }
+    reason = reasons.get(error.errno, (error.strerror or "unknown error").lower())
+    return type(error)(f"{text} cannot be written: {reason}.")
+
+
+def _unused_name(place: str, suffix: str) -> Path:
+    """A hidden name beside `place` that says what it belongs to."""
+    folder, name = os.path.split(place)
+    most = MOST_BYTES - len(f"..12345678.{suffix}")
+    while len(os.fsencode(name)) > most:
+        name = name[:-1]
+    while True:
+        found = Path(folder, f".{name}.{secrets.token_hex(4)}.{suffix}")
+        if not os.path.lexists(found):
+            return found
+
+
+def _try_to_create(text: str, place: str) -> None:
+    """Create a temporary file and remove it: rights alone do not tell what a system allows."""
+    temporary = _unused_name(place, "tmp")
+    try:
+        _create(text, temporary)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _create(text: str, temporary: Path) -> None:
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except (PermissionError, FileNotFoundError):
+        raise _no_permission(text, str(temporary.parent)) from None
+    except OSError as error:
+        raise _refusal(text, error) from None
+
+
+def _keep_rights(place: str, temporary: Path, added: int = 0) -> None:
+    """Give a new file owner and rights of the one that it will replace, as far as is allowed."""
+    if not os.path.lexists(place):
+        return
+    state = os.stat(place)
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(temporary, state.st_uid, state.st_gid)
+    with suppress(OSError):
+        os.chmod(temporary, state.st_mode & 0o777 | added)
+
+
+def _flush(written: Path) -> None:
+    """Make sure that a file, or all of a folder, is on the disk."""
+    if not written.is_dir():
+        _sync(written, os.O_RDWR)
+        return
+    for folder, _, files in os.walk(written):
+        for name in files:
+            _sync(Path(folder, name), os.O_RDWR)
+        _sync_folder(Path(folder))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make names last, on systems that have a way to."""
+    with suppress(OSError):
+        _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    opened = os.open(path, flags)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _swap(temporary: Path, place: str) -> None:
+    """Rename to the destination; a store that is there is moved away first, and back if need be."""
+    if not os.path.isdir(place) or not os.listdir(place):
+        os.replace(temporary, place)
+    else:
+        old = _unused_name(place, "old")
+        try:
+            os.rename(place, old)
+            os.rename(temporary, place)
+        except BaseException:
+            if old.exists() and not os.path.lexists(place):
+                os.rename(old, place)
+            raise
+        shutil.rmtree(old)
+    _sync_folder(Path(place).parent)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
