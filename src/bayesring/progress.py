@@ -19,8 +19,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 
-from bayesring.infer.online_em import Progress
-from bayesring.infer.chains import Report
+from bayesring.infer.state import LookReport, ScanReport
 from bayesring.kernels import slices
 
 PATIENCE = 1.0
@@ -61,7 +60,7 @@ class ChainProgress:
         self._lock = threading.Lock()
         self._started = False
 
-    def __call__(self, report: Report) -> None:
+    def __call__(self, report: ScanReport) -> None:
         """Show one report, unless the bar was updated a moment ago."""
         now = time.monotonic()
         last_scan = report.scan == self._scans
@@ -107,7 +106,7 @@ def chain_progress(
 
 
 @contextmanager
-def learning_progress(show: bool, n_rows: int) -> Iterator[Callable[[Progress], None] | None]:
+def learning_progress(show: bool, n_rows: int) -> Iterator[Callable[[LookReport], None] | None]:
     """A line that grows with what rings learn: rows, rows per second, held-out error; or None."""
     if not show:
         yield None
@@ -122,7 +121,7 @@ def learning_progress(show: bool, n_rows: int) -> Iterator[Callable[[Progress], 
     tasks: dict[tuple[int, int], TaskID] = {}
     begin, lock = time.monotonic(), threading.Lock()
 
-    def report(progress: Progress) -> None:
+    def report(progress: LookReport) -> None:
         if time.monotonic() - begin < PATIENCE:
             return
         key = (progress.ring, progress.size.strands)

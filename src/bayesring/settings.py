@@ -1,63 +1,142 @@
-"""Objects for the settings that users give by name, and sentences on those that are wrong."""
+"""From what users give by name to objects and checked numbers, or a sentence on what is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, RandomState, SeedSequence
 
 from bayesring.checks import check_count, unknown_name
-from bayesring.model.rank import FixedRank, RankPolicy, StrandGrowth
 from bayesring.engine.operations import UPDATES
+from bayesring.engine.threads import count_threads
+from bayesring.infer.chains import Length, Sampling
+from bayesring.infer.online import Learning
+from bayesring.infer.problem import Method
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
-from bayesring.priors import CorePrior, Fixed, NormalWishart, RingPrior
+from bayesring.model.rank import FixedRank, RankPolicy, StrandGrowth
+from bayesring.model.spec import Model
 from bayesring.model.types import RingSize
+from bayesring.priors import Fixed, ModePrior, NormalWishart, RingPrior
 
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "gaussian": Gaussian,
     "bernoulli": Bernoulli,
 }
-PRIORS: dict[str, Callable[[], CorePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
+PRIORS: dict[str, Callable[[], ModePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
 INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
 CHAINS, RINGS, FEW = 4, 8, 2**17
 """Chains; rings that online EM learns from up to so many observations, as many as chains beyond."""
+BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
+"""Observations per step, the paper's, and from that many observations on: steps then cost more
+than what they learn is worth."""
 
 
-class Model(NamedTuple):
-    """What is fitted."""
+class Settings(NamedTuple):
+    """The parameters of an estimator, checked."""
 
-    likelihood: Likelihood
-    prior: RingPrior
-    policy: RankPolicy
+    model: Model
+    inference: str
+    method: Method
+    warmup: int
+    draws: int
+    chains: int | None
+    """None to choose by the number of observations."""
+    max_memory: int
+    batch_size: int | None
+    """None to choose by the number of observations."""
+    epochs: int
+    seed: int
+    n_jobs: int
+    progress: bool
+
+    def count_chains(self, n: int) -> int:
+        """Chains, or rings learned from independent starts, given `n` observations."""
+        if self.chains is None:
+            return RINGS if self.inference == "online-em" and n <= FEW else CHAINS
+        return self.chains
+
+    def sampling(self, n: int, scale: float) -> Sampling:
+        """How chains are run on `n` observations."""
+        chains = self.count_chains(n)
+        length = Length(self.warmup, self.draws, self.max_memory // chains)
+        return Sampling(length, self.seed, chains, self.method, scale)
+
+    def learning(self, n: int, scale: float = 1.0, rings: int | None = None) -> Learning:
+        """How rings learn from `n` observations; `rings` says how many if not these settings."""
+        members = self.count_chains(n) if rings is None else rings
+        batch_size = self.batch_size or (BATCH if n < MANY else LARGE_BATCH)
+        budget = self.max_memory // members
+        return Learning(self.seed, members, self.draws, budget, batch_size, self.epochs, scale)
+
+    def check_draw_fits(self, shape: tuple[int, ...], size: RingSize, chains: int) -> None:
+        """Refuse a ring of which not even one draw per chain fits into the memory given."""
+        budget, draw_bytes = self.max_memory // chains, 8 * size.parameters(shape)
+        if draw_bytes > budget:
+            raise ValueError(
+                f"One draw of a ring of shape {shape} and rank {size.bonds} takes "
+                f"{draw_bytes / 2**30:.2f} GiB, but max_memory leaves {budget / 2**30:.2f} GiB per "
+                "chain; give a larger max_memory= or a smaller rank=, or code the modes so that "
+                "fewer places are empty."
+            )
 
 
-def resolve(parameters: Any) -> Model:
-    """Objects for the names that an estimator was given."""
-    if parameters.inference not in INFERENCES:
-        raise unknown_name("inference", parameters.inference, INFERENCES, "nothing else")
-    if parameters.dtype not in DTYPES:
-        raise unknown_name("dtype", parameters.dtype, DTYPES, "nothing else")
-    if not isinstance(parameters.update, str) or parameters.update not in UPDATES:
-        raise unknown_name("update", parameters.update, UPDATES, "nothing else")
+def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Settings:
+    """Objects and numbers for the parameters of an estimator, whose modes have these `names`."""
+    given = dict(parameters)
+    for argument, known in (("inference", INFERENCES), ("dtype", DTYPES), ("update", UPDATES)):
+        if not isinstance(given[argument], str) or given[argument] not in known:
+            raise unknown_name(argument, given[argument], known, "nothing else")
     likelihood = _named(
-        "likelihood", parameters.likelihood, LIKELIHOODS, Likelihood, "bayesring.likelihoods"
+        "likelihood", given["likelihood"], LIKELIHOODS, Likelihood, "bayesring.likelihoods"
     )
-    if isinstance(parameters.prior, RingPrior):
-        prior = parameters.prior
-    else:
-        prior = RingPrior.of(
-            _named("prior", parameters.prior, PRIORS, CorePrior, "bayesring.priors")
-        )
-    if UPDATES[parameters.update].diagonal_only and not prior.cores.diagonal:
+    update, prior = UPDATES[given["update"]], _prior(given["prior"], names)
+    if update.diagonal_only and not prior.diagonal:
+        name = next(type(each).__name__ for each in prior.modes if not each.diagonal)
         raise ValueError(
-            f"update={parameters.update!r} needs a prior whose entries are independent, but "
-            f"{type(prior.cores).__name__} correlates them; use prior='paper', "
-            "bayesring.priors.NormalGamma() or update='slice'."
+            f"update={given['update']!r} needs a prior whose entries are independent, but "
+            f"{name} correlates them; use prior='paper', bayesring.priors.NormalGamma() or "
+            "update='slice'."
         )
-    return Model(likelihood, prior, _policy(parameters.rank))
+    return Settings(
+        Model(likelihood, prior, _policy(given["rank"])),
+        given["inference"],
+        Method(update, dtype=given["dtype"]),
+        check_count(given["warmup"], "warmup", 0),
+        check_count(given["draws"], "draws", 1),
+        _count_or_auto(given["chains"], "chains"),
+        check_count(given["max_memory"], "max_memory", 1),
+        _count_or_auto(given["batch_size"], "batch_size"),
+        check_count(given["epochs"], "epochs", 1),
+        seed_of(given["random_state"]),
+        count_threads(given["n_jobs"]),
+        bool(given["progress"]),
+    )
+
+
+def _count_or_auto(value: Any, name: str) -> int | None:
+    if isinstance(value, str):
+        if value == "auto":
+            return None
+        raise ValueError(f"{name} must be 'auto' or an integer, got {value!r}.")
+    return check_count(value, name, 1)
+
+
+def _prior(prior: Any, names: Sequence[str]) -> RingPrior:
+    """The prior of a ring from a name, an object, or one of these for some modes."""
+    if isinstance(prior, RingPrior):
+        return prior
+    if not isinstance(prior, Mapping):
+        return RingPrior.of(_named("prior", prior, PRIORS, ModePrior, "bayesring.priors"))
+    modes: list[ModePrior] = [NormalWishart()] * len(names)
+    for name, own in prior.items():
+        if name not in names and name not in range(len(names)):
+            raise ValueError(f"prior names the mode {name!r}, but the modes are {list(names)}.")
+        place = list(names).index(name) if name in names else int(name)
+        modes[place] = _named("prior", own, PRIORS, ModePrior, "bayesring.priors")
+    return RingPrior.of(*modes)
 
 
 def _named(
@@ -88,30 +167,8 @@ def _policy(rank: Any) -> RankPolicy:
     return FixedRank(given)
 
 
-def count_chains(parameters: Any, n: int) -> int:
-    """Chains of an estimator, or rings learned from independent starts, given `n` observations."""
-    if parameters.chains == "auto":
-        return RINGS if parameters.inference == "online-em" and n <= FEW else CHAINS
-    if isinstance(parameters.chains, str):
-        raise ValueError(f"chains must be 'auto' or a whole number, got {parameters.chains!r}.")
-    return check_count(parameters.chains, "chains", 1)
-
-
-def check_draw_fits(shape: tuple[int, ...], size: RingSize, max_memory: int, chains: int) -> None:
-    """Refuse a ring of which not even one draw per chain fits into the memory given."""
-    budget = check_count(max_memory, "max_memory", 1) // chains
-    draw_bytes = 8 * size.parameters(shape)
-    if draw_bytes > budget:
-        raise ValueError(
-            f"One draw of a ring of shape {shape} and rank {size.bonds} takes "
-            f"{draw_bytes / 2**30:.2f} GiB, but max_memory leaves {budget / 2**30:.2f} GiB per "
-            "chain; give a larger max_memory= or a smaller rank=, or code the modes so that fewer "
-            "places are empty."
-        )
-
-
 def seed_of(random_state: Any) -> int:
-    """One whole number that stands for the random state."""
+    """One integer that stands for the random state."""
     if random_state is None:
         return int(SeedSequence().generate_state(1, np.uint32)[0])
     if isinstance(random_state, Generator):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayesring.posterior.diagnostics import Summary, summarise
-from bayesring.infer.chains import Trace
+from bayesring.infer.state import Trace
 from bayesring.posterior import Posterior
 from bayesring.model.types import FloatArray, IntArray
 

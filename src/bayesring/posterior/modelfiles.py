@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bayesring.posterior import store as storage
-from bayesring.engine.threads import count_threads
+from bayesring.engine.threads import Threads, count_threads
 from bayesring.posterior import Posterior
-from bayesring.settings import Model, resolve
+from bayesring.model.spec import Model
 
 
 def describe(parameters: Mapping[str, Any], model: Model, seed: int) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
     arrays = storage.chains_to_arrays(posterior.chains, ring.trace_)
     arrays |= storage.training_to_arrays(ring.labels_, ring.observed_)
     arrays |= storage.held_out_to_arrays(ring.held_out_)
-    arrays |= storage.learners_to_arrays(ring.learners_)
+    arrays |= storage.estimates_to_arrays(ring.estimates_)
     storage.write(path, description, arrays)
 
 
@@ -73,9 +73,9 @@ def read_model(path: str | os.PathLike[str], estimator: Callable[..., Any]) -> A
             description["location"],
             description["scale"],
             chains,
-            count_threads(ring.n_jobs),
+            Threads(count_threads(ring.n_jobs)),
         )
-        ring.prior_ = resolve(ring).prior
+        ring.prior_ = storage.from_plain(description["prior"], classes).for_shape(shape)
         ring.trace_ = traces
         ring.seed_ = parameters["random_state"]
         ring.n_observations_ = description["n_observations"]
@@ -85,9 +85,8 @@ def read_model(path: str | os.PathLike[str], estimator: Callable[..., Any]) -> A
             description.get("labels"), arrays, shape
         )
         ring.held_out_ = storage.held_out_from_arrays(arrays)
-        ring.learners_ = storage.learners_from_arrays(
-            arrays, ring.posterior_.likelihood, ring.prior_
-        )
+        ring.estimates_ = storage.estimates_from_arrays(arrays, ring.prior_.weights.learned)
+        ring.sampled_ = not ring.estimates_
         kept = ("parameters", "likelihood", "prior", "rank", "versions")
         ring.description_ = {name: description[name] for name in kept}
     except (KeyError, TypeError, IndexError) as error:

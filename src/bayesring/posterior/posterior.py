@@ -6,8 +6,7 @@ chains. Cores are never averaged: they are defined only up to an invertible matr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
@@ -17,10 +16,10 @@ from numpy.random import Generator
 from scipy.special import logsumexp
 
 from bayesring.model import ring
-from bayesring.infer.chains import Draws
-from bayesring.engine.threads import one_blas_thread
-from bayesring.kernels import entries as entries_kernel
-from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.engine.protocol import Engine
+from bayesring.engine.threads import ONE_THREAD
+from bayesring.infer.state import Draws
+from bayesring.likelihoods import Likelihood
 from bayesring.model.types import FloatArray, IntArray
 
 CHUNK_BYTES = 2**26
@@ -52,7 +51,7 @@ class Posterior:
     likelihood : how values arise from entries
     location, scale : of the values, taken out before fitting
     chains : the kept draws of each chain
-    n_jobs : threads to predict with; never changes a result
+    engine : who predicts; never changes a result
     """
 
     shape: tuple[int, ...]
@@ -60,7 +59,7 @@ class Posterior:
     location: float
     scale: float
     chains: tuple[Draws, ...]
-    n_jobs: int = 1
+    engine: Engine = ONE_THREAD
 
     @property
     def n_draws(self) -> int:
@@ -106,18 +105,10 @@ class Posterior:
 
         def fill(place: int) -> None:
             draws, s = rows[place]
-            fitted[place, order] = entries_kernel.entries(
-                draws.flat[s],
-                draws.starts,
-                draws.bonds,
-                draws.strands,
-                0,
-                columns[0],
-                columns[1:],
-                0,
-            )
+            flat = ring.FlatRing(draws.flat[s], draws.starts, draws.bonds, draws.strands)
+            fitted[place, order] = self.engine.entries(flat, columns)
 
-        self._map(fill, range(len(rows)))
+        self.engine.map_pieces(fill, range(len(rows)))
         return fitted
 
     def moments(
@@ -167,7 +158,7 @@ class Posterior:
 
     def _moments_of(self, fitted: FloatArray, noise: bool) -> tuple[FloatArray, FloatArray]:
         """Mean and variance over draws, standardised."""
-        means = self.likelihood.mean(fitted)
+        means = self.likelihood.mean(fitted, self.nuisance)
         variance = means.var(axis=0)
         if noise:
             variance = variance + self.likelihood.variance(fitted, self.nuisance).mean(axis=0)
@@ -184,10 +175,10 @@ class Posterior:
                 for end, tail in zip(ends, tails, strict=True):
                     end[columns] = self.likelihood.quantile(tail, fitted[:, columns], nuisance)
             else:
-                means = self.likelihood.mean(fitted[:, columns])
+                means = self.likelihood.mean(fitted[:, columns], nuisance)
                 ends[:, columns] = np.quantile(means, tails, axis=0)
 
-        self._map(fill, range(0, fitted.shape[1], COLUMNS))
+        self.engine.map_pieces(fill, range(0, fitted.shape[1], COLUMNS))
 
     def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
         """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
@@ -223,8 +214,7 @@ class Posterior:
             where = (*[slice(None)] * longest, slices)
             mean[where], deviation[where] = self._dense_moments(longest, slices, noise)
 
-        with one_blas_thread:
-            self._map(fill, range(0, self.shape[longest], step))
+        self.engine.map_pieces(fill, range(0, self.shape[longest], step))
         return self._restore(mean), self.scale * deviation
 
     def _dense_moments(
@@ -238,7 +228,7 @@ class Posterior:
             cores = self.cores(draw)
             cores[mode] = cores[mode][slices]
             fitted = ring.dense(cores)
-            means = self.likelihood.mean(fitted)
+            means = self.likelihood.mean(fitted, nuisance[draw])
             if draw == 0:
                 first = means
             gap = means - first
@@ -273,17 +263,8 @@ class Posterior:
             cut = [core[a:b] for core, a, b in zip(cores, first, last, strict=True)]
             fitted[draw] = ring.dense(cut).ravel()[cells]
 
-        with one_blas_thread:
-            self._map(fill, range(self.n_draws))
+        self.engine.map_pieces(fill, range(self.n_draws))
         return fitted
-
-    def _map(self, function: Callable[[int], None], items: range) -> None:
-        if self.n_jobs == 1 or len(items) == 1:
-            for item in items:
-                function(item)
-            return
-        with ThreadPoolExecutor(self.n_jobs) as pool:
-            list(pool.map(function, items))
 
 
 def _unflatten(draws: Draws, row: int, shape: tuple[int, ...]) -> list[FloatArray]:

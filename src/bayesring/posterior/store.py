@@ -21,18 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring import likelihoods, priors
-from bayesring.infer.learner import Learner
+from bayesring.infer.estimate import AdamMoments, RingEstimate, forgotten
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth, Truncation
-from bayesring.infer.chains import Draws, Trace
+from bayesring.infer.state import Draws, Trace
 from bayesring.data.labels import Labels, plain_labels
-from bayesring.likelihoods import Likelihood
 from bayesring.data.observations import HeldOut, Observations, in_order
-from bayesring.priors import RingPrior
+from bayesring.model.types import RingSize, SlicePrior
 from bayesring.data.writing import replacing
 
 FORMAT = "bayesring model"
 VERSION = 2
 DESCRIPTION = "description.json"
+PRIOR_FIELDS = ("precision", "diagonal", "linear")
+"""What is kept of a `SlicePrior`."""
 MOST_OBSERVATIONS = 500_000
 """Training observations that are kept with a model; more than these are left out."""
 
@@ -171,32 +172,76 @@ def held_out_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> HeldOut | None:
     return HeldOut(*(arrays[f"held out/{name}"] for name in HeldOut._fields))
 
 
-def learners_to_arrays(learners: Sequence[Learner]) -> dict[str, NDArray[Any]]:
+def estimates_to_arrays(estimates: Sequence[RingEstimate]) -> dict[str, NDArray[Any]]:
     """Rings of online EM as named arrays: "learner 0/flat", ..."""
     return {
         f"learner {number}/{name}": array
-        for number, learner in enumerate(learners)
-        for name, array in learner.to_arrays().items()
+        for number, estimate in enumerate(estimates)
+        for name, array in _estimate_to_arrays(estimate).items()
     }
 
 
-def learners_from_arrays(
-    arrays: Mapping[str, NDArray[Any]], likelihood: Likelihood, prior: RingPrior
-) -> list[Learner]:
-    """What `learners_to_arrays` named."""
+def _estimate_to_arrays(estimate: RingEstimate) -> dict[str, NDArray[Any]]:
+    """All that going on with new data needs."""
+    arrays: dict[str, NDArray[Any]] = {
+        "flat": estimate.cores,
+        "curvature": estimate.curvature,
+        "nuisance": estimate.nuisance,
+        "width": np.array(estimate.width),
+    }
+    for mode, prior in enumerate(estimate.slice_priors):
+        arrays |= {
+            f"weights {mode}": estimate.weights[mode],
+            f"gains {mode}": estimate.gains[mode],
+            f"counts {mode}": estimate.counts[mode],
+        }
+        arrays |= {f"prior {mode} {name}": getattr(prior, name) for name in PRIOR_FIELDS}
+    return arrays
+
+
+def estimates_from_arrays(
+    arrays: Mapping[str, NDArray[Any]], weights_learned: bool
+) -> list[RingEstimate]:
+    """What `estimates_to_arrays` named; what Adam remembered is forgotten."""
     prefixes = {name.split("/")[0] for name in arrays if name.startswith("learner ")}
-    return [
-        Learner.from_arrays(
-            {
-                name.removeprefix(f"{prefix}/"): array
-                for name, array in arrays.items()
-                if name.startswith(f"{prefix}/")
-            },
-            likelihood,
-            prior,
-        )
-        for prefix in sorted(prefixes, key=lambda each: int(each.split()[1]))
-    ]
+    found = []
+    for prefix in sorted(prefixes, key=lambda each: int(each.split()[1])):
+        own = {
+            name.removeprefix(f"{prefix}/"): array
+            for name, array in arrays.items()
+            if name.startswith(f"{prefix}/")
+        }
+        found.append(_estimate_from_arrays(own, weights_learned))
+    return found
+
+
+def _estimate_from_arrays(own: Mapping[str, NDArray[Any]], weights_learned: bool) -> RingEstimate:
+    order = sum(name.startswith("counts ") for name in own)
+
+    def of_modes(name: str) -> tuple[NDArray[Any], ...]:
+        return tuple(own[f"{name} {mode}"] for mode in range(order))
+
+    weights, counts = of_modes("weights"), of_modes("counts")
+    size = RingSize(len(weights[0]), tuple(each.shape[1] for each in weights))
+    priors = tuple(
+        SlicePrior(*(own[f"prior {mode} {name}"] for name in PRIOR_FIELDS)) for mode in range(order)
+    )
+    estimate = RingEstimate(
+        size,
+        counts,
+        own["flat"],
+        weights,
+        of_modes("gains"),
+        own["nuisance"],
+        priors,
+        own["curvature"],
+        AdamMoments.empty(0, 0),
+        (),
+        np.zeros(sum(each.size for each in weights) if weights_learned else 0),
+        spreads=(None,) * order,
+        width=float(own["width"]),
+    )
+    return forgotten(estimate)
 
 
 def _member(name: str) -> zipfile.ZipInfo:

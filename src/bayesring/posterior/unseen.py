@@ -16,17 +16,16 @@ import numpy as np
 
 from bayesring.model import ring
 from bayesring.engine.streams import Purpose, Streams
-from bayesring.engine.threads import one_blas_thread
 from bayesring.data.labels import NewLabels, numbers_of
 from bayesring.posterior import Posterior
-from bayesring.priors.protocol import CorePrior
-from bayesring.model.types import FloatArray, IntArray, RingSize
+from bayesring.priors import RingPrior
+from bayesring.model.types import Axis, FloatArray, IntArray, RingSize
 
 PART_BYTES = 2**27
 """Slices of all draws, known and new, that are brought together at a time."""
 
 
-def widen(posterior: Posterior, prior: CorePrior, added: NewLabels, seed: int) -> Posterior:
+def widen(posterior: Posterior, prior: RingPrior, added: NewLabels, seed: int) -> Posterior:
     """The posterior with room for new labels, whose coordinates follow the known ones."""
     if not any(len(new) for new in added):
         return posterior
@@ -36,7 +35,7 @@ def widen(posterior: Posterior, prior: CorePrior, added: NewLabels, seed: int) -
         posterior.location,
         posterior.scale,
         posterior.chains,
-        posterior.n_jobs,
+        posterior.engine,
         known=posterior,
         prior=prior,
         numbers=tuple(numbers_of(new) for new in added),
@@ -53,13 +52,13 @@ class Widened(Posterior):
     Parameters
     ----------
     known : the posterior of the known labels
-    prior : of the cores
+    prior : of the ring
     numbers : per mode one number for every new label, the key of its random stream
     seed : of the fit
     """
 
     known: Posterior = field(kw_only=True)
-    prior: CorePrior = field(kw_only=True)
+    prior: RingPrior = field(kw_only=True)
     numbers: tuple[Sequence[int], ...] = field(kw_only=True)
     seed: int = field(kw_only=True)
 
@@ -87,17 +86,18 @@ class Widened(Posterior):
             keyed = [own.rng(0, Purpose.UNSEEN, mode, self.numbers[mode][label]) for label in new]
             noise.append(np.stack([rng.standard_normal(size) for rng in keyed], axis=1))
 
+        prior = self.prior.modes[mode]
+
         def fill(draw: int) -> None:
             chain, row = rows[draw]
             draws = self.chains[chain]
             weights = draws.bond_weights(row, mode)
             core = ring.unweighted(self.known.cores(draw)[mode], weights)
             rng = streams[chain].rng(int(draws.scans[row]), Purpose.POPULATION, mode)
-            slices = self.prior.new_slices(rng, core, noise[chain][row])
+            slices = prior.new_slices(rng, core, noise[chain][row], Axis(len(new)))
             part.cores(draw)[mode][places] = slices * weights[:, None]
 
-        with one_blas_thread:
-            self._map(fill, range(len(rows)))
+        self.engine.map_pieces(fill, range(len(rows)))
 
     def entries(self, coords: IntArray) -> FloatArray:
         """F at `coords` for every draw, as of any posterior."""

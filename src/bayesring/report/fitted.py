@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring.posterior.convergence import Diagnostics, diagnose
-from bayesring.infer.chains import Trace
+from bayesring.infer.state import Trace
 from bayesring.data.labels import Labels
 from bayesring.data.observations import HeldOut, Observations
 from bayesring.posterior import Posterior

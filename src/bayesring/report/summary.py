@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from bayesring import metrics
-from bayesring.infer.chains import Trace
+from bayesring.infer.state import Trace
 from bayesring.likelihoods.likelihood import Likelihood
 from bayesring.data.observations import HeldOut, Observations
 from bayesring.model.types import FloatArray, IntArray

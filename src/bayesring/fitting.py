@@ -1,0 +1,130 @@
+"""A fit is a function of data, model and engine: from settings and a source to an outcome."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesring.data.observations import Observations
+from bayesring.data.parquet import Coding, ParquetRows, Survey, sources_of
+from bayesring.engine.threads import Threads
+from bayesring.infer import online
+from bayesring.infer.chains import run_chains
+from bayesring.infer.estimate import RingEstimate
+from bayesring.infer.state import Draws, Outcome
+from bayesring.likelihoods import Likelihood
+from bayesring.model.spec import Model
+from bayesring.model.types import Axis
+from bayesring.settings import Settings
+
+
+class Fit(NamedTuple):
+    """What a fit found, and what it was a fit of."""
+
+    outcome: Outcome
+    model: Model
+    """With one prior per mode."""
+    units: Observations
+    """Shape, location and scale; with the observations themselves if they were in memory."""
+
+
+def fit_memory(data: Observations, settings: Settings) -> Fit:
+    """Sample from the posterior, or learn rings, given observations in memory."""
+    likelihood = settings.model.likelihood
+    location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
+    data = data._replace(location=location, scale=scale)
+    model = bound(settings.model, data.shape)
+    n, engine = len(data.values), Threads(settings.n_jobs)
+    chains = settings.count_chains(n)
+    settings.check_draw_fits(data.shape, model.policy.start(len(data.shape)), chains)
+    if settings.inference == "online-em":
+        sources = online.sources_in_memory(data, settings.seed)
+        return Fit(_learn(sources, data, n, model, settings, chains), model, data)
+    from bayesring.progress import chain_progress
+
+    scans = settings.warmup + settings.draws
+    with chain_progress(settings.progress, chains, scans, settings.warmup) as report, engine:
+        return Fit(
+            run_chains(data, model, settings.sampling(n, scale), engine, report), model, data
+        )
+
+
+def fit_files(files: ParquetRows, survey: Survey, settings: Settings) -> Fit:
+    """Learn a ring from Parquet data, in bounded memory."""
+    coding = coding_of(survey, settings.model.likelihood)
+    model = bound(settings.model, survey.shape)
+    settings.check_draw_fits(survey.shape, model.policy.start(len(survey.shape)), 1)
+    nothing = np.empty((0, len(survey.shape)), dtype=np.int32)
+    units = Observations(nothing, np.empty(0), survey.shape, coding.location, coding.scale)
+    sources = sources_of(files, survey, coding, settings.seed)
+    return Fit(_learn(sources, units, survey.n_observed, model, settings, 1), model, units)
+
+
+def _learn(
+    sources: Any, units: Observations, n: int, model: Model, settings: Settings, rings: int
+) -> Outcome:
+    """Learn `rings` rings from `n` observations of which shape and units are known."""
+    from bayesring.progress import learning_progress
+
+    learning = settings.learning(n, units.scale, rings)
+    sizes = model.policy.sizes(units.shape, n * model.likelihood.information)
+    fitting = [size for size in sizes if 16 * size.parameters(units.shape) <= learning.max_bytes]
+    with learning_progress(settings.progress, n) as report, Threads(settings.n_jobs) as engine:
+        return online.run(
+            sources, model.likelihood, model.prior, fitting or sizes[:1], learning, engine, report
+        )
+
+
+def fit_more(
+    estimates: Sequence[RingEstimate], data: Observations, model: Model, settings: Settings
+) -> tuple[list[RingEstimate], list[Draws]]:
+    """Go on learning; the estimates given stay as they are."""
+    learning = settings.learning(len(data.values), data.scale, len(estimates))
+    with Threads(settings.n_jobs) as engine:
+        return online.learn_more(
+            estimates, data, model.likelihood, model.prior, learning, engine
+        )
+
+
+def bound(model: Model, shape: Sequence[int]) -> Model:
+    """The model with one prior per mode."""
+    return model._replace(prior=model.prior.bind([Axis(n) for n in shape]))
+
+
+def open_files(
+    path: str | os.PathLike[str],
+    y: Any,
+    modes: Sequence[str] | None,
+    value: str | None,
+    settings: Settings,
+) -> ParquetRows:
+    """Parquet data for a fit with these settings, or a sentence on what is wrong."""
+    if settings.inference != "online-em":
+        raise ValueError(
+            f"X is the path {path}, but inference={settings.inference!r} needs its data in "
+            "memory; use inference='online-em', or read the file into a table first."
+        )
+    if y is not None or modes is None or value is None:
+        raise ValueError(
+            f"X is the path {path}: modes must name its key columns and value its column of "
+            "values, and y must be left out."
+        )
+    return ParquetRows(path, modes, value, settings.n_jobs)
+
+
+def survey_files(files: ParquetRows, progress: bool) -> Survey:
+    """First pass over files: labels, counts, units."""
+    from bayesring.progress import survey_progress
+
+    with survey_progress(progress, files.n_rows) as report:
+        return files.survey(report)
+
+
+def coding_of(survey: Survey, likelihood: Likelihood) -> Coding:
+    """Labels and units for the passes to come, or a sentence on what is wrong with the values."""
+    if survey.n_observed == 0:
+        raise ValueError(f"The data have {survey.n_rows:,} rows, and none of them has a value.")
+    return Coding(survey.labels, *likelihood.units_from(survey.moments))
