@@ -75,6 +75,7 @@ class CorePrior(Protocol):
         """Log p(core, hyper), constants included."""
 
 
+@runtime_checkable
 class BondPrior(Protocol):
     """Prior of the weights of one bond and their gains, (S, R_d) each."""
 
