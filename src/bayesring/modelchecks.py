@@ -7,6 +7,8 @@ expected; whoever reads the file adds its name.
 
 from __future__ import annotations
 
+import re
+import zoneinfo
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from math import inf, isfinite, prod
@@ -15,12 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.labels import KINDS, Labels
+from bayesring.labels import KINDS, Labels, Zone
 from bayesring.likelihoods import Likelihood
 from bayesring.priors import BondPrior, CorePrior
 from bayesring.types import IntArray, RingSize
 
 MOST_MODES = 64
+TIME_UNITS = ("s", "ms", "us", "ns")
 MOST_COUNT = 2**53
 LARGEST = 1e100
 """Bound of entries in standard units and of precisions: products and squares stay finite."""
@@ -315,7 +318,11 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
     """Labels of the modes: names, and distinct keys of one of the known kinds, one per slice."""
     if len(labels.names) != len(shape):
         raise ValueError(f"the labels must have {len(shape)} names, got {shorten(labels.names)}.")
+    if len(labels.zones) not in (0, len(shape)):
+        raise ValueError(f"the labels must have {len(shape)} time zones, got {labels.zones}.")
     for mode, (levels, size) in enumerate(zip(labels.levels, shape, strict=True)):
+        if labels.zones and labels.zones[mode] and (levels is None or levels.dtype.kind != "M"):
+            raise ValueError(f"the labels of mode {mode} have a time zone, but are no times.")
         if levels is None:
             continue
         where, kind = f"the labels of mode {mode}", levels.dtype.kind
@@ -326,6 +333,28 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
         missing = np.isnat(levels) if kind in "Mm" else levels != levels
         if np.any(missing) or len(np.unique(levels)) < size:
             raise ValueError(f"{where} are not distinct.")
+
+
+def zones_from_plain(found: Any) -> tuple[Zone | None, ...]:
+    """Time zones of labels: null, or name and unit, per mode; none at all in older files."""
+
+    def fits(each: Any) -> bool:
+        is_pair = _listed(each, TEXT.fits) and len(each) == 2
+        return each is None or (is_pair and each[1] in TIME_UNITS and _is_zone(each[0]))
+
+    if not _listed(found, fits, MOST_MODES):
+        raise ValueError(f"the time zones of the labels must be names and units, got {found!r}.")
+    return tuple(None if each is None else Zone(*each) for each in found)
+
+
+def _is_zone(name: str) -> bool:
+    """Whether a name is that of a time zone, or a difference to UTC."""
+    if re.fullmatch(r"(UTC)?[+-][0-9]{2}:[0-9]{2}(:[0-9]{2})?|UTC", name):
+        return True
+    try:
+        return name in zoneinfo.available_timezones()
+    except OSError:
+        return False
 
 
 def layout(shape: tuple[int, ...], size: RingSize) -> IntArray:

@@ -51,6 +51,7 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
             "names": ring.labels_.names,
             "value": ring.labels_.value,
             "table kind": ring.table_kind_,
+            "zones": ring.labels_.zones,
         },
     }
     check_parameters(description["parameters"])  # rather than on reading, when it is too late

@@ -42,6 +42,7 @@ from bayesring.modelchecks import (
     check_settings,
     layout,
     shorten,
+    zones_from_plain,
 )
 from bayesring.observations import HeldOut, Observations, in_order
 from bayesring.priors import RingPrior
@@ -240,7 +241,8 @@ def training_from_arrays(
     if described is not None:
         check_fields(described, LABELS, "the labels")
         levels = tuple(found.pop(str(mode), None) for mode in range(len(shape)))
-        labels = Labels(tuple(described["names"]), levels, described["value"])
+        zones = zones_from_plain(described.get("zones", []))
+        labels = Labels(tuple(described["names"]), levels, described["value"], zones)
     if found:
         raise ValueError(f"it has labels of a mode {shorten(min(found))}, which is not there.")
     check_labels(labels, shape)

@@ -150,7 +150,7 @@ def predict_file(model: str, source: str, target: str, *, level: float = 0.9) ->
     """Predict the cells that a file lists, as labels of a table or as an array of coordinates."""
     check_output(source, target)
     ring = load(model)
-    names, levels, _ = ring.labels_
+    names, levels, *_ = ring.labels_
     is_array = ending(source) in ARRAYS
     if is_array:
         X = read_data(source)
