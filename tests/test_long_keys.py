@@ -80,10 +80,13 @@ def test_texts_with_nul_are_refused(library, text):
 
 
 def test_labels_as_long_as_the_longest_must_fit_into_memory(monkeypatch):
+    monkeypatch.setattr(labels, "PADDING", 1)
     monkeypatch.setattr(labels, "LARGEST", 4 * 101 * 60)
     code(pa.table(columns(row_3="x" * 60)))
     with pytest.raises(ValueError, match="text of 61 characters, but a key may have at most 60, "):
         code(pa.table(columns(row_3="x" * 61)))
+    monkeypatch.setattr(labels, "PADDING", 101)  # all labels may be as long as all texts together
+    code(pa.table(columns(row_3="x" * 5000)))
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,9 @@ KINDS = {
 """Kinds of keys that labels can be, in words; kinds with the same word compare."""
 DATE_UNITS = ("D", "s", "ms", "us")
 """Units of time that dates are kept in, coarsest first; nanoseconds if none will do."""
-LONGEST, LARGEST = 10_000, 2**30
-"""Characters of a text key, and bytes of all labels of a mode, each as long as the longest."""
+LONGEST, LARGEST, PADDING = 10_000, 2**30, 32
+"""Characters of a text key; bytes of all labels of a mode, each as long as the longest, unless they
+are no more than so many times what the texts have."""
 
 
 class Zone(NamedTuple):
@@ -127,8 +128,9 @@ def learn_column(values: Any, name: str) -> tuple[NDArray[Any], IntArray]:
 
 def bad_text(texts: Collection[str]) -> tuple[int, str] | None:
     """Place of the first text that can be no key, and why; None if there is none."""
-    longest = max(map(len, texts), default=0)
-    room = min(LONGEST, LARGEST // (4 * max(1, len(texts))))
+    lengths = [len(text) for text in texts]
+    longest, allowed = max(lengths, default=0), max(LARGEST, 4 * PADDING * sum(lengths))
+    room = min(LONGEST, allowed // (4 * max(1, len(texts))))
     for place, text in enumerate(texts):
         if "\0" in text:
             return place, "holds text with a NUL character, which no key may have,"
