@@ -91,8 +91,6 @@ def test_equal_dates_of_different_libraries_are_equal_labels():
     stamps = pd.DataFrame({"d": pd.to_datetime(DATES), "b": [1, 2, 1]})
     objects = pd.DataFrame({"d": DATES, "b": [1.0, 2.0, 1.0]})
     np.testing.assert_array_equal(ring.predict(stamps)["mean"], ring.predict(objects)["mean"])
-    zoned = stamps.assign(d=stamps["d"].dt.tz_localize("UTC"))
-    np.testing.assert_array_equal(ring.predict(zoned)["mean"], ring.predict(objects)["mean"])
 
 
 def test_periods_are_the_dates_they_begin_on():

@@ -473,8 +473,8 @@ def test_damaged_files_are_named(tmp_path):
     path.write_bytes(whole[:1000] + whole[5000:])
     with pytest.raises(
         ValueError,
-        match=r"^File part-1\.parquet is no whole Parquet file: it has [\d,]+ bytes, but its "
-        r"footer speaks of [\d,]+ and more\.$",
+        match=r"^File part-1\.parquet is no whole Parquet file: it is cut off or damaged \(it has "
+        r"[\d,]+ bytes before its footer, which speaks of [\d,]+ and more\)\.$",
     ):
         ParquetRows(folder, ["i", "j"], "value")
 

@@ -166,9 +166,11 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
 
         Or given a long table `X` (pandas, polars, pyarrow): `modes` names its key columns and
         `value` the column of values, unless both are obvious or `y` holds the values. Keys may be
-        text, categories, numbers or dates; numbers are labels, too. Rows without a value are not
-        used, but their labels are known from then on. A table of integer coordinates with `y`,
-        and without `modes`, is taken as coordinates.
+        text, categories, numbers or dates; numbers are labels, too. Times with a time zone are
+        known in any zone from then on; times without one are other keys, and each is refused where
+        the other was fitted. Rows without a value are not used, but their labels are known from
+        then on. A table of integer coordinates with `y`, and without `modes`, is taken as
+        coordinates.
 
         Or, with online EM, given the path of Parquet data (a file or a folder), which are never
         held in memory; `modes` and `value` name their columns.

@@ -158,7 +158,7 @@ def predict_file(model: str, source: str, target: str, *, level: float = 0.9) ->
     check_output(source, target)
     _check_apart("the output", target, {"the model": model})
     ring = load(model)
-    names, levels, _ = ring.labels_
+    names, levels, *_ = ring.labels_
     is_array = ending(source) in ARRAYS
     if is_array:
         X = read_data(source)

@@ -291,7 +291,7 @@ def _open_xarray(data: Any) -> Dense:
     values = _dense_values(np.asarray(data.values))
     levels = tuple(_levels_of(data, dim) for dim in data.dims)
     name = None if data.name is None else str(data.name)
-    labels = Labels(tuple(map(str, data.dims)), levels, name)
+    labels = Labels(tuple(map(str, data.dims)), levels, name, (None,) * data.ndim)
     dtype = _float_dtype(data.dtype)
     return _dense(values, labels, lambda filled: _unpacked(data.copy(data=filled.astype(dtype))))
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
-from bayesring.data.labels import KINDS
+from bayesring.data.labels import KINDS, bad_text
+from bayesring.model.types import IntArray
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-")
 """Texts that stand for a missing value."""
@@ -51,21 +52,37 @@ def read_csv(
         )
     except pa.ArrowInvalid as error:
         raise ValueError(f"{source} is not a table in CSV: {str(error).splitlines()[0]}") from None
-    known = modes is not None and value is not None
+    # columns that nobody asked about stay as they are
+    ignored = kinds is not None or (modes is not None and value is not None)
     columns = {}
     for name in names:
-        texts = np.asarray(table[name].to_numpy(), dtype=str)
-        if name == value:
-            columns[name] = pa.array(_numbers(texts, name), from_pandas=True)
-        elif kinds is not None and kinds.get(name) is not None:
-            columns[name] = pa.array(_like(texts, kinds[name], name))
-        elif name in (modes or ()):
-            columns[name] = _array(pa, _keys(texts), texts)
-        elif known:
+        if name != value and name not in (kinds or {}) and name not in (modes or ()) and ignored:
             columns[name] = table[name]
+            continue
+        texts, places = _distinct(table[name], name)
+        if name == value:
+            columns[name] = pa.array(_numbers(texts, places, name)[places], from_pandas=True)
+        elif kinds is not None and kinds.get(name) is not None:
+            columns[name] = _array(pa, _like(texts, kinds[name], name), places, table[name])
         else:
-            columns[name] = _array(pa, _keys(texts, fractions=True), texts)
+            keys = _keys(texts, fractions=name not in (modes or ()))
+            columns[name] = _array(pa, keys, places, table[name], blank=True)
     return pa.table(columns)
+
+
+def _distinct(column: Any, name: str) -> tuple[NDArray[np.str_], IntArray]:
+    """The distinct texts of a column as they come, and for every row its place among them.
+
+    All texts of an array are as long as the longest, so there is none with a text per row.
+    """
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    places = np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
+    wrong = bad_text(texts)
+    if wrong is not None:
+        line = int(np.argmax(places == wrong[0])) + 2
+        raise ValueError(f"column {name!r} {wrong[1]} in line {line}.")
+    return np.array(texts, dtype=str), places
 
 
 def write_csv(target: str | os.PathLike[str], table: Any, compressed: bool = False) -> None:
@@ -103,17 +120,18 @@ def _header(content: bytes, source: str) -> list[str]:
     return names
 
 
-def _numbers(texts: NDArray[np.str_], name: str) -> NDArray[Any]:
-    """A column of values; NaN where it is missing."""
+def _numbers(texts: NDArray[np.str_], places: IntArray, name: str) -> NDArray[Any]:
+    """Values of distinct texts; NaN where they are missing."""
     missing = np.isin(texts, MISSING)
     try:
         return np.where(missing, "nan", texts).astype(np.float64)
     except ValueError:
-        row, text = next(
-            (row, text)
-            for row, text in enumerate(texts)
-            if not missing[row] and not _converts(float, text)
+        wrong, text = next(
+            (place, text)
+            for place, text in enumerate(texts)
+            if not missing[place] and not _converts(float, text)
         )
+        row = int(np.argmax(places == wrong))
         raise ValueError(
             f"value column {name!r} holds {str(text)!r} in line {row + 2}, but a number, or "
             "nothing for a missing value, is required."
@@ -121,16 +139,15 @@ def _numbers(texts: NDArray[np.str_], name: str) -> NDArray[Any]:
 
 
 def _keys(texts: NDArray[np.str_], fractions: bool = False) -> NDArray[Any]:
-    """Whole numbers or dates if that loses nothing; fractions if they may be; or text.
+    """Distinct texts as whole numbers or dates if that loses nothing; fractions if they may be.
 
     Digits alone, such as "007", are no fractions unless some are missing.
     """
-    distinct = np.unique(texts)
     for kind in ("int64", "M8[D]"):
-        if _same_texts(distinct, kind):
+        if _same_texts(texts, kind):
             return texts.astype(kind)
-    numbers = all(text in MISSING or _converts(float, text) for text in distinct.tolist())
-    if fractions and numbers and not np.all(np.char.isdigit(distinct)):
+    numbers = all(text in MISSING or _converts(float, text) for text in texts.tolist())
+    if fractions and numbers and not np.all(np.char.isdigit(texts)):
         return np.where(np.isin(texts, MISSING), "nan", texts).astype(np.float64)
     return texts
 
@@ -157,11 +174,18 @@ def _like(texts: NDArray[np.str_], levels: NDArray[Any] | None, name: str) -> ND
         ) from None
 
 
-def _array(pa: Any, keys: NDArray[Any], texts: NDArray[np.str_]) -> Any:
-    """Keys as a pyarrow array; no text is no key."""
-    if keys.dtype.kind == "U":
-        return pa.array(keys, mask=texts == "")
-    return pa.array(keys, from_pandas=True)
+def _array(pa: Any, keys: NDArray[Any], places: IntArray, column: Any, blank: bool = False) -> Any:
+    """The keys of all rows for Arrow; if they are text, the column itself.
+
+    If `blank`, no text is no key.
+    """
+    if keys.dtype.kind != "U":
+        return pa.array(keys[places], from_pandas=blank)
+    if not blank:
+        return column
+    from pyarrow import compute
+
+    return compute.if_else(compute.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
 def _converts(convert: Callable[[str], Any], text: str) -> bool:

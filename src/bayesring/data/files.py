@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow
 from bayesring.completion import Completion
 from bayesring.data.csvfiles import read_csv, write_csv
+from bayesring.data.parquet.footers import find_files, first_line
+from bayesring.data.parquet.thrift import read_footer
 from bayesring.posterior import Prediction
 from bayesring.data.writing import ZARR, check_destination, replacing
 
@@ -159,11 +161,13 @@ def _read_arrow(path: str, kind: str) -> Any:
         if kind == ".parquet":
             from pyarrow import parquet
 
+            for file in find_files(Path(path)):
+                read_footer(file)  # before Arrow does, which may not survive it
             return parquet.read_table(path)
         with pa.OSFile(path) as file:
             return pa.ipc.open_file(file).read_all()
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is not a {kind} file: {str(error).splitlines()[0]}") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ValueError(f"{path} is not a {kind} file: {first_line(error)}.") from None
 
 
 def _read_array(path: str, name: str | None) -> NDArray[Any]:

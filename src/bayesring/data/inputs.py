@@ -105,4 +105,5 @@ def table_of_cells(
         for mode, (name, levels) in enumerate(zip(labels.names, labels.levels, strict=True))
         if levels is not None
     }
-    return make_table(kind, keys | dict(columns))
+    zones = dict(zip(labels.names, labels.zones, strict=False))
+    return make_table(kind, keys | dict(columns), zones)

@@ -15,7 +15,15 @@ from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import NDArray
 
 from bayesring.checks import check_values
-from bayesring.data.labels import Labels, NewLabels, as_keys, encode, learn_levels
+from bayesring.data.labels import (
+    Labels,
+    NewLabels,
+    Zone,
+    encode,
+    learn_column,
+    learn_levels,
+    zone_of_objects,
+)
 from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
 
@@ -129,9 +137,9 @@ def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Cod
 
     `y` holds the values if `columns` name none.
     """
-    levels, codes = [], []
+    levels, codes, zones = [], [], []
     for name in columns.modes:
-        level, code = learn_levels(keys_of(frame, name))
+        level, code, zone = keys_of(frame, name)
         if columns.guessed and len(level) == len(frame) > 1:
             raise ValueError(
                 f"modes and value are required: {columns.value!r} seemed to hold the values, but "
@@ -140,7 +148,8 @@ def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Cod
             )
         levels.append(level)
         codes.append(code)
-    labels = Labels(columns.modes, tuple(levels), columns.value)
+        zones.append(zone)
+    labels = Labels(columns.modes, tuple(levels), columns.value, tuple(zones))
     if columns.value is None:
         values = check_values(y, len(frame))
     else:
@@ -156,18 +165,21 @@ def locate(
     The coordinates of new labels follow the known ones, in the order of the labels.
     """
     codes, added = [], []
-    for name, levels, size in zip(labels.names, labels.levels, shape, strict=True):
+    for mode, (name, levels, size) in enumerate(
+        zip(labels.names, labels.levels, shape, strict=True)
+    ):
         _check_column(frame, name, "X")
-        keys = keys_of(frame, name)
+        keys, places, zone = keys_of(frame, name)
         if levels is None:
-            codes.append(_coordinates(keys, size, name))
+            codes.append(_coordinates(keys, places, size, name))
             added.append(np.empty(0, dtype=np.int64))
             continue
-        code = encode(keys, levels, name)
+        labels.check_zone(mode, zone, name)
+        code = encode(keys, levels, name, int(places[0]))
         unknown = code == size
         new, own = learn_levels(keys[unknown])
         code[unknown] = size + own
-        codes.append(code)
+        codes.append(code[places])
         added.append(new)
     return np.stack(codes, axis=1), tuple(added)
 
@@ -202,9 +214,19 @@ def describe_new(names: Sequence[str], added: NewLabels) -> str:
     )
 
 
-def keys_of(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
-    """A key column as an array."""
-    return as_keys(frame[name].to_numpy(), name)
+def keys_of(frame: nw.DataFrame[Any], name: str) -> tuple[NDArray[Any], IntArray, Zone | None]:
+    """The distinct keys of a column in sorted order, each row's place in them, the time zone."""
+    kind = frame.schema[name]
+    if frame.implementation.is_polars() and kind in (nw.String, nw.Categorical, nw.Enum):
+        # not to_numpy: polars would make all texts as long as the longest
+        keys = np.array(frame[name].to_list(), dtype=object)
+    else:
+        keys = frame[name].to_numpy()
+    if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
+        zone: Zone | None = Zone(kind.time_zone, kind.time_unit)
+    else:
+        zone = zone_of_objects(keys)
+    return *learn_column(keys, name), zone
 
 
 def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
@@ -241,10 +263,27 @@ def check_new_columns(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
             )
 
 
-def make_table(kind: str, columns: Mapping[str, NDArray[Any]]) -> Any:
-    """A new table of the library `kind`, in that library's own type."""
-    plain = {name: _for_tables(values) for name, values in columns.items()}
-    return nw.from_dict(plain, backend=cast(Any, kind)).to_native()
+def make_table(
+    kind: str, columns: Mapping[str, NDArray[Any]], zones: Mapping[str, Zone | None] | None = None
+) -> Any:
+    """A new table of the library `kind`, in that library's own type; times in their `zones`."""
+    backend, own = cast(Any, kind), zones or {}
+    plain = {
+        name: _for_tables(values) if (zone := own.get(name)) is None else _in_zone(values, zone)
+        for name, values in columns.items()
+    }
+    frame = nw.from_dict(plain, backend=backend)
+    times = [
+        nw.col(name).dt.replace_time_zone("UTC").dt.convert_time_zone(zone.name)
+        for name, zone in own.items()
+        if zone is not None
+    ]
+    return (frame.with_columns(*times) if times else frame).to_native()
+
+
+def _in_zone(times: NDArray[Any], zone: Zone) -> NDArray[Any]:
+    """Times in the unit in which they were given."""
+    return times.astype(f"M8[{zone.unit}]")
 
 
 def append_cells(frame: nw.DataFrame[Any], coded: Coded, cells: IntArray) -> nw.DataFrame[Any]:
@@ -257,16 +296,16 @@ def append_cells(frame: nw.DataFrame[Any], coded: Coded, cells: IntArray) -> nw.
     return nw.maybe_reset_index(nw.concat([frame, rows], how="diagonal"))
 
 
-def _coordinates(keys: NDArray[Any], size: int, name: str) -> IntArray:
-    """A column that holds coordinates, checked."""
+def _coordinates(keys: NDArray[Any], places: IntArray, size: int, name: str) -> IntArray:
+    """A column that holds coordinates, checked; its distinct keys and where each row's is."""
     wrong = ~np.isin(keys, np.arange(size))
     if wrong.any():
-        row = int(np.argmax(wrong))
+        row = int(np.argmax(wrong[places]))
         raise ValueError(
-            f"column {name!r} must hold coordinates from 0 to {size - 1}, got {keys[row]!s} in "
-            f"row {row}."
+            f"column {name!r} must hold coordinates from 0 to {size - 1}, got "
+            f"{keys[places[row]]!s} in row {row}."
         )
-    return keys.astype(np.int64)
+    return np.asarray(keys.astype(np.int64)[places])
 
 
 def _for_tables(values: NDArray[Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -57,6 +57,7 @@ class Look(NamedTuple):
         return tuple(len(own) for own in self.counts)
 
 
+@runtime_checkable
 class RankPolicy(Protocol):
     """How the rank starts and changes in warm-up."""
 

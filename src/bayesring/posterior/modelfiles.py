@@ -6,10 +6,20 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import narwhals.stable.v2 as nw
+from numpy.typing import NDArray
+
 from bayesring.posterior import store as storage
+from bayesring.model.rank import RankPolicy
 from bayesring.engine.threads import Threads, count_threads
+from bayesring.likelihoods import Likelihood
+from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters, shorten
 from bayesring.posterior import Posterior
+from bayesring.priors import RingPrior
 from bayesring.model.spec import Model
+
+TABLE_KINDS = tuple(str(each.value) for each in nw.Implementation)
+"""Libraries whose tables narwhals knows."""
 
 
 def describe(parameters: Mapping[str, Any], model: Model, seed: int) -> dict[str, Any]:
@@ -35,14 +45,16 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
         "shape": list(posterior.shape),
         "location": posterior.location,
         "scale": posterior.scale,
-        "warmup": ring.warmup_,
+        "warmup": storage.to_plain(ring.warmup_),
         "n_observations": ring.n_observations_,
         "labels": {
             "names": ring.labels_.names,
             "value": ring.labels_.value,
             "table kind": ring.table_kind_,
+            "zones": ring.labels_.zones,
         },
     }
+    check_parameters(description["parameters"])  # rather than on reading, when it is too late
     arrays = storage.chains_to_arrays(posterior.chains, ring.trace_)
     arrays |= storage.training_to_arrays(ring.labels_, ring.observed_)
     arrays |= storage.held_out_to_arrays(ring.held_out_)
@@ -51,44 +63,69 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
 
 
 def read_model(path: str | os.PathLike[str], estimator: Callable[..., Any]) -> Any:
-    """What `write_model` wrote, as an estimator; what follows from the posterior is not set yet."""
+    """What `write_model` wrote, as an estimator; what follows from the posterior is not set yet.
+
+    The file need not be trusted; a ValueError says what is wrong with it.
+    """
     description, arrays = storage.read(path)
-    classes = storage.storable_classes()
     try:
-        parameters: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in description["parameters"].items()
-        }
-        ring = estimator(
-            storage.from_plain(description["rank"], classes),
-            likelihood=storage.from_plain(description["likelihood"], classes),
-            prior=storage.from_plain(description["prior"], classes),
-            **parameters,
-        )
-        shape = tuple(description["shape"])
-        chains, traces = storage.chains_from_arrays(arrays, shape)
-        ring.posterior_ = Posterior(
-            shape,
-            storage.from_plain(description["fitted likelihood"], classes),
-            description["location"],
-            description["scale"],
-            chains,
-            Threads(count_threads(ring.n_jobs)),
-        )
-        ring.prior_ = storage.from_plain(description["prior"], classes).for_shape(shape)
-        ring.trace_ = traces
-        ring.seed_ = parameters["random_state"]
-        ring.n_observations_ = description["n_observations"]
-        ring.warmup_ = description["warmup"]
-        ring.table_kind_ = description.get("labels", {}).get("table kind")
-        ring.labels_, ring.observed_ = storage.training_from_arrays(
-            description.get("labels"), arrays, shape
-        )
-        ring.held_out_ = storage.held_out_from_arrays(arrays)
-        ring.estimates_ = storage.estimates_from_arrays(arrays, ring.prior_.weights.learned)
-        ring.sampled_ = not ring.estimates_
-        kept = ("parameters", "likelihood", "prior", "rank", "versions")
-        ring.description_ = {name: description[name] for name in kept}
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"{path} is not a complete bayesring model: {error!r}.") from error
+        return _rebuilt(description, arrays, estimator)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        reason = storage.one_line(error)
+        raise ValueError(f"{path} is not a complete bayesring model: {reason}.") from error
+
+
+def _rebuilt(
+    description: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    estimator: Callable[..., Any],
+) -> Any:
+    """The estimator of checked parts."""
+    storage.check_known(arrays)
+    plain = check_fields(description, DESCRIPTION, "the description")
+    parameters = check_parameters(description.get("parameters"))
+    if parameters.get("shape") is not None:
+        parameters["shape"] = tuple(parameters["shape"])
+    likelihood, fitted = (
+        _object(description, name, Likelihood) for name in ("likelihood", "fitted likelihood")
+    )
+    prior = _object(description, "prior", RingPrior)
+    rank = _object(description, "rank", RankPolicy)
+    ring = estimator(rank, likelihood=likelihood, prior=prior, **parameters)
+    shape = tuple(plain["shape"])
+    chains, ring.trace_ = storage.chains_from_arrays(arrays, shape, fitted)
+    ring.posterior_ = Posterior(
+        shape,
+        fitted,
+        plain["location"],
+        plain["scale"],
+        chains,
+        Threads(count_threads(ring.n_jobs)),
+    )
+    ring.prior_ = prior.for_shape(shape)
+    ring.seed_ = parameters["random_state"]
+    ring.n_observations_ = plain["n_observations"]
+    ring.warmup_ = plain["warmup"]
+    labels = description.get("labels")
+    ring.labels_, ring.observed_ = storage.training_from_arrays(labels, arrays, shape)
+    ring.table_kind_ = None if labels is None else labels["table kind"]
+    if ring.table_kind_ not in (None, *TABLE_KINDS):
+        raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is not known.")
+    ring.held_out_ = storage.held_out_from_arrays(arrays, shape)
+    ring.estimates_ = storage.estimates_from_arrays(arrays, chains, shape, fitted, ring.prior_)
+    ring.sampled_ = not ring.estimates_
+    if ring.estimates_ and ring.inference != "online-em":
+        raise ValueError(f"it has rings of online EM, but inference is {ring.inference!r}.")
+    kept = ("parameters", "likelihood", "prior", "rank", "versions")
+    ring.description_ = {name: description[name] for name in kept}
     return ring
+
+
+def _object(description: Mapping[str, Any], name: str, kind: Any) -> Any:
+    """A likelihood, prior or rank policy, rebuilt from its plain form."""
+    found = storage.from_plain(description.get(name), storage.storable_classes())
+    if not isinstance(found, kind):
+        raise ValueError(
+            f"{name!r} in the description must be a {kind.__name__}, got {shorten(found)}."
+        )
+    return found

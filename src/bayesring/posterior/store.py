@@ -1,7 +1,8 @@
 """One file per model: a zip archive of plain arrays and a JSON description. No pickle inside.
 
 Written to a temporary name and renamed, so that an interrupted write leaves the old file whole.
-Reading checks the format, its version, every array's checksum and the objects named.
+Reading checks the format, its version, every array's checksum and the objects named; files need not
+be trusted, and what a file may hold is in `bayesring.posterior.modelchecks`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import json
 import os
 import platform
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -21,11 +23,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring import likelihoods, priors
+from bayesring.posterior import archives
 from bayesring.infer.estimate import AdamMoments, RingEstimate, forgotten
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth, Truncation
 from bayesring.infer.state import Draws, Trace
 from bayesring.data.labels import Labels, plain_labels
+from bayesring.likelihoods import Likelihood
+from bayesring.posterior.modelchecks import (
+    LABELS,
+    check_cells,
+    check_chain,
+    check_fields,
+    check_labels,
+    check_learner,
+    check_settings,
+    layout,
+    shorten,
+    zones_from_plain,
+)
 from bayesring.data.observations import HeldOut, Observations, in_order
+from bayesring.priors import RingPrior
 from bayesring.model.types import RingSize, SlicePrior
 from bayesring.data.writing import replacing
 
@@ -57,29 +74,41 @@ def write(
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write` wrote; a ValueError says what is wrong with any other file."""
+    """Read what `write` wrote; a ValueError says what is wrong with any other file.
+
+    The file need not be trusted: see `bayesring.posterior.archives`.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            description = json.loads(archive.read(DESCRIPTION))
-            if description.get("format") != FORMAT:
-                raise ValueError(f"{path} is not a bayesring model.")
-            if description.get("version") != VERSION:
-                raise ValueError(
-                    f"{path} has format version {description.get('version')}, but this release "
-                    f"reads version {VERSION}; load it with the release that wrote it."
-                )
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(name)), allow_pickle=False
-                )
-                for name in archive.namelist()
-                if name.endswith(".npy")
-            }
-    except FileNotFoundError:
+        with archives.open_regular(path) as file, archives.open_archive(file) as archive:
+            description = archives.read_description(archive, DESCRIPTION)
+            _check_format(description, path)
+            arrays = archives.read_arrays(archive, DESCRIPTION)
+    except (FileNotFoundError, WrongFormat):
         raise
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a bayesring model, or is damaged: {error}.") from error
+    except archives.BROKEN as error:
+        reason = one_line(error)
+        raise ValueError(f"{path} is not a bayesring model, or is damaged: {reason}.") from None
     return description, arrays
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, not too long and without its full stop."""
+    return " ".join(str(error).split())[:500].rstrip(".")
+
+
+class WrongFormat(ValueError):
+    """A file of another kind, or of another release."""
+
+
+def _check_format(description: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    if description.get("format") != FORMAT:
+        raise WrongFormat(f"{path} is not a bayesring model.")
+    found = description.get("version")
+    if type(found) is not int or found != VERSION:
+        raise WrongFormat(
+            f"{path} has format version {shorten(found)}, but this release reads version "
+            f"{VERSION}; load it with the release that wrote it."
+        )
 
 
 def chains_to_arrays(chains: Sequence[Draws], traces: Sequence[Trace]) -> dict[str, NDArray[Any]]:
@@ -94,33 +123,63 @@ def chains_to_arrays(chains: Sequence[Draws], traces: Sequence[Trace]) -> dict[s
 
 
 def chains_from_arrays(
-    arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]
+    arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...], likelihood: Likelihood
 ) -> tuple[tuple[Draws, ...], list[Trace]]:
     """What `chains_to_arrays` named, checked against the shape of the tensor."""
     chains, traces = [], []
-    numbers = [name.split("/")[0] for name in arrays]
-    for chain in range(1 + max(int(number) for number in numbers if number.isdigit())):
-        prefix = f"{chain}/"
-        own = {
-            name.removeprefix(prefix): array
-            for name, array in arrays.items()
-            if name.startswith(prefix)
-        }
-        kept: dict[str, Any] = {field: own[field] for field in Draws._fields}
-        draws = Draws(**kept | {"strands": int(own["strands"])})
-        sizes = draws.strands * np.array(shape) * np.roll(draws.bonds, 1) * draws.bonds
-        if draws.flat.shape != (len(draws.nuisance), sizes.sum()):
-            raise ValueError(f"the draws of chain {chain} do not fit the shape {shape}.")
-        if draws.weights.shape != (len(draws.nuisance), sum(draws.rank)):
-            raise ValueError(f"the weights of chain {chain} do not fit its rank {draws.rank}.")
+    groups = _numbered(arrays, "")
+    if not groups:
+        raise ValueError("it holds no draws.")
+    for chain, own in enumerate(groups):
+        size = check_chain(own, shape, likelihood, f"chain {chain}")
+        chains.append(
+            Draws(
+                own["flat"].astype(np.float64, copy=False),
+                layout(shape, size),
+                np.array(size.bonds, dtype=np.int64),
+                size.strands,
+                own["nuisance"].astype(np.float64, copy=False),
+                own["scans"].astype(np.int64, copy=False),
+                own["weights"].astype(np.float64, copy=False),
+            )
+        )
         described = {
             name.removeprefix("trace "): array
             for name, array in own.items()
             if name.startswith("trace ")
         }
-        chains.append(draws)
         traces.append(Trace(own["rank"], own["log_likelihood"], described))
     return tuple(chains), traces
+
+
+def _numbered(arrays: Mapping[str, NDArray[Any]], prefix: str) -> list[dict[str, NDArray[Any]]]:
+    """Arrays named "<prefix><number>/<name>", those of each number apart, from 0 on."""
+    groups: dict[int, dict[str, NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        found = re.fullmatch(re.escape(prefix) + r"(0|[1-9][0-9]{0,5})/(.+)", name)
+        if found:
+            groups.setdefault(int(found[1]), {})[found[2]] = array
+    absent = set(range(len(groups))) - groups.keys()
+    if absent:
+        raise ValueError(f"it lacks the arrays of {prefix or 'chain '}{min(absent)}.")
+    return [groups[number] for number in range(len(groups))]
+
+
+def _under(arrays: Mapping[str, NDArray[Any]], folder: str) -> dict[str, NDArray[Any]]:
+    """Arrays named "<folder>/<name>"."""
+    start = f"{folder}/"
+    return {
+        name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+    }
+
+
+def check_known(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse arrays that no part of a model would read."""
+    for name in arrays:
+        if not re.fullmatch(
+            r"(0|[1-9][0-9]{0,5}|labels|observed|held out|learner [0-9]+)/.+", name
+        ):
+            raise ValueError(f"it has an array {shorten(name)}, which is not known.")
 
 
 def kept(data: Observations) -> Observations | None:
@@ -146,16 +205,20 @@ def training_from_arrays(
     shape: tuple[int, ...],
 ) -> tuple[Labels, Observations | None]:
     """What `training_to_arrays` named, checked against the shape; older files have no labels."""
-    labels = plain_labels(len(shape))
+    labels, found = plain_labels(len(shape)), _under(arrays, "labels")
     if described is not None:
-        levels = tuple(arrays.get(f"labels/{mode}") for mode in range(len(shape)))
-        labels = Labels(tuple(described["names"]), levels, described["value"])
-    for mode, (level, size) in enumerate(zip(labels.levels, shape, strict=True)):
-        if level is not None and level.shape != (size,):
-            raise ValueError(f"the labels of mode {mode} do not fit its size {size}.")
-    if "observed/coords" not in arrays:
+        check_fields(described, LABELS, "the labels")
+        levels = tuple(found.pop(str(mode), None) for mode in range(len(shape)))
+        zones = zones_from_plain(described.get("zones", []))
+        labels = Labels(tuple(described["names"]), levels, described["value"], zones)
+    if found:
+        raise ValueError(f"it has labels of a mode {shorten(min(found))}, which is not there.")
+    check_labels(labels, shape)
+    observed = _under(arrays, "observed")
+    if not observed:
         return labels, None
-    return labels, Observations(arrays["observed/coords"], arrays["observed/values"], shape)
+    check_cells(observed, ["values"], shape, "the training data")
+    return labels, Observations(observed["coords"], observed["values"], shape)
 
 
 def held_out_to_arrays(held: HeldOut | None) -> dict[str, NDArray[Any]]:
@@ -165,11 +228,15 @@ def held_out_to_arrays(held: HeldOut | None) -> dict[str, NDArray[Any]]:
     )
 
 
-def held_out_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> HeldOut | None:
-    """What `held_out_to_arrays` named; None in files that have none."""
-    if "held out/values" not in arrays:
+def held_out_from_arrays(
+    arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]
+) -> HeldOut | None:
+    """What `held_out_to_arrays` named, checked; None in files that have none."""
+    found = _under(arrays, "held out")
+    if not found:
         return None
-    return HeldOut(*(arrays[f"held out/{name}"] for name in HeldOut._fields))
+    check_cells(found, HeldOut._fields[1:], shape, "the held-out data")
+    return HeldOut(*(found[name] for name in HeldOut._fields))
 
 
 def estimates_to_arrays(estimates: Sequence[RingEstimate]) -> dict[str, NDArray[Any]]:
@@ -200,18 +267,25 @@ def _estimate_to_arrays(estimate: RingEstimate) -> dict[str, NDArray[Any]]:
 
 
 def estimates_from_arrays(
-    arrays: Mapping[str, NDArray[Any]], weights_learned: bool
+    arrays: Mapping[str, NDArray[Any]],
+    chains: Sequence[Draws],
+    shape: tuple[int, ...],
+    likelihood: Likelihood,
+    prior: RingPrior,
 ) -> list[RingEstimate]:
-    """What `estimates_to_arrays` named; what Adam remembered is forgotten."""
-    prefixes = {name.split("/")[0] for name in arrays if name.startswith("learner ")}
+    """What `estimates_to_arrays` named, checked: one for every chain, of its size, or none.
+
+    What Adam remembered is forgotten.
+    """
+    groups = _numbered(arrays, "learner ")
+    if groups and len(groups) != len(chains):
+        raise ValueError(f"it has {len(groups)} rings of online EM, but {len(chains)} chains.")
     found = []
-    for prefix in sorted(prefixes, key=lambda each: int(each.split()[1])):
-        own = {
-            name.removeprefix(f"{prefix}/"): array
-            for name, array in arrays.items()
-            if name.startswith(f"{prefix}/")
-        }
-        found.append(_estimate_from_arrays(own, weights_learned))
+    for number, own in enumerate(groups):
+        draws = chains[number]
+        size = RingSize(draws.strands, tuple(draws.bonds.tolist()))
+        check_learner(own, shape, size, likelihood, f"learner {number}")
+        found.append(_estimate_from_arrays(own, prior.weights.learned))
     return found
 
 
@@ -266,8 +340,9 @@ def from_plain(value: Any, classes: Mapping[str, Callable[..., Any]]) -> Any:
     if isinstance(value, dict):
         arguments = {key: from_plain(item, classes) for key, item in value.items()}
         name = arguments.pop("class", None)
-        if name not in classes:
-            raise ValueError(f"the model uses {name!r}, which this release does not know.")
+        if not isinstance(name, str) or name not in classes:
+            raise ValueError(f"the model uses {shorten(name)}, which this release does not know.")
+        check_settings(classes[name], arguments)
         return classes[name](**arguments)
     if isinstance(value, list):
         return tuple(from_plain(item, classes) for item in value)
@@ -278,7 +353,8 @@ def storable_classes() -> dict[str, Callable[..., Any]]:
     """Classes that a model file may name."""
     found = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
     found |= {name: getattr(priors, name) for name in priors.__all__}
-    return found | {cls.__name__: cls for cls in (Adaption, FixedRank, StrandGrowth, Truncation)}
+    found |= {cls.__name__: cls for cls in (Adaption, FixedRank, StrandGrowth, Truncation)}
+    return {name: cls for name, cls in found.items() if hasattr(cls, "__dataclass_fields__")}
 
 
 def versions() -> dict[str, str]:

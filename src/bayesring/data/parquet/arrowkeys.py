@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
+from bayesring.data.labels import Zone
 
 
 class KeyType(NamedTuple):
@@ -21,6 +22,8 @@ class KeyType(NamedTuple):
     """As Arrow says it."""
     dtype: np.dtype[Any]
     """Of the labels; that of text is settled by the labels themselves."""
+    zone: Zone | None = None
+    """Of times that have a time zone; they are kept in UTC."""
 
     @property
     def is_whole(self) -> bool:
@@ -41,7 +44,7 @@ class KeyType(NamedTuple):
             return self
         dtype = np.result_type(self.dtype, other.dtype)
         both_whole = self.is_whole and dtype.kind == "f"
-        return KeyType(self.text, np.dtype(np.int64) if both_whole else dtype)
+        return self._replace(dtype=np.dtype(np.int64) if both_whole else dtype)
 
 
 def key_type(arrow_type: Any, name: str) -> KeyType:
@@ -56,7 +59,8 @@ def key_type(arrow_type: Any, name: str) -> KeyType:
     if types.is_date64(plain):
         return KeyType(str(plain), np.dtype("M8[ms]"))
     if types.is_timestamp(plain):
-        return KeyType(str(plain), np.dtype(f"M8[{plain.unit}]"))
+        zone = None if plain.tz is None else Zone(plain.tz, plain.unit)
+        return KeyType(str(plain), np.dtype(f"M8[{plain.unit}]"), zone)
     if types.is_duration(plain):
         return KeyType(str(plain), np.dtype(f"m8[{plain.unit}]"))
     if types.is_integer(plain) or types.is_floating(plain) or types.is_boolean(plain):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -10,6 +11,7 @@ import numpy as np
 
 from bayesring.checks import import_pyarrow
 from bayesring.data.parquet.arrowkeys import KeyType
+from bayesring.data.parquet.thrift import RowGroup, read_footer
 
 ENDINGS = (".parquet", ".parq", ".pq")
 DICTIONARY = 1 << 20
@@ -69,41 +71,28 @@ def check_value_type(kind: Any, name: str, column: str) -> None:
         raise ValueError(f"File {name}, column {column!r}: holds {kind}, but numbers are required.")
 
 
-def check_length(path: Path, metadata: Any, name: str) -> None:
-    """Refuse a file from which pages were cut while its footer was kept."""
-    if not metadata.num_row_groups:
-        return
-    last = metadata.row_group(metadata.num_row_groups - 1)
-    columns = [last.column(place) for place in range(last.num_columns)]
-    needed = metadata.serialized_size + max(
-        (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size
-        for column in columns
-    )
-    found = path.stat().st_size
-    if needed > found:
-        raise ValueError(
-            f"File {name} is no whole Parquet file: it has {found:,} bytes, but its footer speaks "
-            f"of {needed:,} and more."
-        )
+def check_footer(path: Path, name: str) -> list[RowGroup]:
+    """The row groups of a file whose footer is whole and whose pages are all there."""
+    try:
+        return read_footer(path)
+    except (ValueError, OSError) as error:
+        raise not_whole(name, first_line(error)) from None
 
 
-def is_dictionary(metadata: Any, name: str) -> bool:
+def not_whole(name: str, why: str) -> ValueError:
+    """The error for a file that is not, or no longer, one of Parquet."""
+    return ValueError(f"File {name} is no whole Parquet file: it is cut off or damaged ({why}).")
+
+
+def is_dictionary(groups: Sequence[RowGroup], name: str) -> bool:
     """Whether all texts of a column are stored as places in a dictionary, judged by its size.
 
     Where there are too many, Parquet ends the dictionary and goes on with plain texts. These are
     quickest to read as they are, and dictionaries as dictionaries.
     """
-    places = [
-        place for place in range(metadata.num_columns) if metadata.schema.column(place).path == name
-    ]
-    columns = (
-        metadata.row_group(number).column(place)
-        for number in range(metadata.num_row_groups)
-        for place in places
-    )
+    columns = (column for group in groups for column in group.columns if column.path == name)
     return all(
-        column.dictionary_page_offset is not None
-        and column.total_uncompressed_size < DICTIONARY + CODE * column.num_values
+        column.has_dictionary and column.bytes_uncompressed < DICTIONARY + CODE * column.n_values
         for column in columns
     )
 

@@ -16,12 +16,29 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow
 from bayesring.kernels import hashing
 from bayesring.kernels import pools as streams
-from bayesring.data.labels import KINDS, as_keys
+from bayesring.data.labels import KINDS, LONGEST, as_keys, bad_text
 from bayesring.data.parquet.arrowkeys import KeyType, bits_of, numbers_of, texts_of
 from bayesring.model.types import IntArray
 
 DENSE = 1 << 24
 """Largest range of whole numbers that a table covers."""
+
+
+class BadText(ValueError):
+    """A text that can be no key."""
+
+    place = 0
+    """Row of the column that was counted."""
+
+    def __init__(self, what: str, text: Any) -> None:
+        super().__init__(what)
+        self._text = text
+
+    def at(self, column: Any) -> BadText:
+        """The same with the row of the first such text in a column."""
+        decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+        self.place = max(0, int(decoded.index(self._text).as_py()))
+        return self
 
 
 class Coder(Protocol):
@@ -107,7 +124,9 @@ class TextCoder:
         if hasattr(column, "dictionary"):
             column = column.dictionary_decode()
         self._last = None
-        self._add(column.unique())
+        new = column.unique()
+        _check_texts(new)
+        self._add(new)
 
     def _find(self, texts: Any, out: IntArray) -> int:
         found = texts_of(texts)
@@ -152,7 +171,10 @@ class Tally:
             self._coder = self._without_table()
         codes = np.empty(len(column), dtype=np.int32)
         if self._coder.code(column, codes) >= 0:
-            self._coder.learn(column.filter(import_pyarrow().array(codes < 0)))
+            try:
+                self._coder.learn(column.filter(import_pyarrow().array(codes < 0)))
+            except BadText as error:
+                raise error.at(column) from None
             self._coder.code(column, codes)
             largest = int(codes.max())
             if largest >= len(self._counts):
@@ -233,6 +255,20 @@ def make_coder(levels: NDArray[Any], kind: KeyType, name: str) -> Coder:
 def copies(coders: Sequence[Coder]) -> list[Coder]:
     """The same coders with memories of their own, for another thread."""
     return [copy.copy(each) for each in coders]
+
+
+def _check_texts(texts: Any) -> None:
+    """Refuse texts that can be no keys; only those that their bytes make suspect are looked at."""
+    offsets, data = texts_of(texts)
+    lengths = np.diff(offsets)
+    own = data[offsets[0] : offsets[-1]]
+    suspect = lengths > LONGEST
+    nul = np.flatnonzero(own == 0) + offsets[0]
+    suspect[np.searchsorted(offsets, nul, side="right") - 1] = True
+    for place in np.flatnonzero(suspect):
+        wrong = bad_text([texts[int(place)].as_py()])
+        if wrong is not None:
+            raise BadText(wrong[1].rstrip(","), texts[int(place)])
 
 
 def _slots(n: int) -> NDArray[np.int32]:

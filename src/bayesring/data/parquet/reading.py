@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow
 from bayesring.data.parquet.arrowkeys import KeyType, key_type
 from bayesring.data.parquet.footers import (
-    check_length,
+    check_footer,
     check_value_type,
     find_files,
     first_line,
     is_dictionary,
+    not_whole,
     partition_kinds,
     partition_of,
 )
@@ -184,20 +185,19 @@ class ParquetFiles:
         from pyarrow import parquet
 
         path, name = self._paths[file], self.name(file)
+        groups = check_footer(path, name)
         try:
             with parquet.ParquetFile(path) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(
-                f"File {name} is no whole Parquet file: it is cut off or damaged "
-                f"({first_line(error)})."
-            ) from None
+                known = list(schema.names)
+        except (pa.ArrowException, OSError, UnicodeError) as error:
+            raise not_whole(name, first_line(error)) from None
         kinds = {}
         for column in (*self.modes, self.value):
-            if column not in schema.names:
+            if column not in known:
                 if column != self.value and column in self._partitions[file]:
                     continue
-                known = [*schema.names, *self._partitions[file]]
+                known += self._partitions[file]
                 raise ValueError(f"File {name} has no column {column!r}; its columns are {known}.")
             kind = schema.field(column).type
             if column == self.value:
@@ -207,14 +207,12 @@ class ParquetFiles:
                 kinds[column] = key_type(kind, column)
             except ValueError as error:
                 raise ValueError(f"File {name}: {error}") from None
-        check_length(path, metadata, name)
         self._metadata.append(metadata)
         texts = [column for column, kind in kinds.items() if kind.dtype.kind == "U"]
-        self._coded.append([column for column in texts if is_dictionary(metadata, column)])
+        self._coded.append([column for column in texts if is_dictionary(groups, column)])
         begin, first = 0, sum(group.n_rows for group in self.groups[-1:])
         first += self.groups[-1].first if self.groups else 0
-        for number in range(metadata.num_row_groups):
-            n_rows = metadata.row_group(number).num_rows
+        for number, (n_rows, _) in enumerate(groups):
             self.groups.append(Group(file, number, begin, first + begin, n_rows))
             begin += n_rows
         return kinds

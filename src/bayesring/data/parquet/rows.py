@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from bayesring.kernels import pools as streams
 from bayesring.data.labels import Labels
 from bayesring.data.parquet.reading import Group, ParquetFiles, Part
-from bayesring.data.parquet.keycoding import Tally
+from bayesring.data.parquet.keycoding import BadText, Tally
 from bayesring.data.parquet.shuffling import (
     Chunk,
     Coding,
@@ -128,6 +128,8 @@ class ParquetRows:
                     tally.add(column)
                     if missing is not None:
                         tally.add(column.filter(missing), -1)
+                except BadText as error:
+                    raise files.error(part, error.place, name, f"{error}.") from None
                 except ValueError as error:
                     raise files.error(part, 0, name, str(error)) from None
             self._summarise(part, missing, moments)
@@ -140,7 +142,7 @@ class ParquetRows:
             )
         levels, counts = zip(*(tally.result() for tally in tallies), strict=True)
         return Survey(
-            labels=Labels(self.modes, levels, self.value),
+            labels=Labels(self.modes, levels, self.value, tuple(kind.zone for kind in files.kinds)),
             shape=tuple(len(each) for each in levels),
             n_rows=self.n_rows,
             n_missing=self.n_rows - moments.n,

@@ -98,6 +98,8 @@ def make_coders(files: ParquetFiles, labels: Labels) -> list[Coder]:
             f"the labels are those of the modes {list(labels.names)}, but the modes are "
             f"{list(files.modes)}."
         )
+    for mode, (kind, name) in enumerate(zip(files.kinds, files.modes, strict=True)):
+        labels.check_zone(mode, kind.zone, name)
     return list(map(make_coder, map(np.asarray, labels.levels), files.kinds, files.modes))
 
 

@@ -1,0 +1,227 @@
+"""The footer of a Parquet file, read without trust in it.
+
+Arrow ends the whole process at some footers that are damaged, when it is asked about a column of a
+row group. So what must be known before rows are read is taken from the footer here: a Thrift struct
+in the compact protocol, walked with bounds and a limit of depth. All else in it is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MAGIC = b"PAR1"
+TAIL = 8
+"""Bytes after the footer: its length and the magic."""
+DEEPEST = 32
+TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+VARINTS = (4, 5, 6)
+LARGEST = 2**63 - 1
+
+COLUMN: dict[int, Any] = {3: [BINARY], 5: 6, 6: 6, 7: 6, 9: 6, 11: 6}
+"""Of a column: path, values, bytes uncompressed and compressed, where pages and dictionary are."""
+FOOTER: dict[int, Any] = {
+    2: [{4: BINARY, 5: 5}],
+    3: 6,
+    4: [{1: [{3: COLUMN}], 3: 6}],
+}
+"""Fields that are wanted, by number: a type, a struct of fields, or a list of either."""
+
+
+class ColumnChunk(NamedTuple):
+    """One column of one row group."""
+
+    path: str
+    """Names from the root of the schema on, with dots between."""
+    n_values: int
+    bytes_uncompressed: int
+    has_dictionary: bool
+
+
+class RowGroup(NamedTuple):
+    """The least that can be read on its own."""
+
+    n_rows: int
+    columns: tuple[ColumnChunk, ...]
+
+
+def read_footer(path: str | os.PathLike[str]) -> list[RowGroup]:
+    """The row groups of a Parquet file, or a ValueError on what is wrong with its footer."""
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < len(MAGIC) + TAIL:
+            raise ValueError(f"it has only {size} bytes")
+        begins = file.read(len(MAGIC)) == MAGIC
+        file.seek(size - TAIL)
+        tail = file.read(TAIL)
+        if not begins or tail[4:] != MAGIC:
+            raise ValueError("it does not begin and end as a Parquet file does")
+        length = int.from_bytes(tail[:4], "little")
+        last = size - TAIL - length
+        if last < len(MAGIC):
+            raise ValueError(f"its footer of {length:,} bytes is longer than the file")
+        file.seek(last)
+        found = Walk(file.read(length)).struct(FOOTER)
+    return _row_groups(found, last)
+
+
+def _row_groups(footer: dict[int, Any], last: int) -> list[RowGroup]:
+    """Row groups that fit each other, the schema and a file whose pages end at `last`."""
+    schema = _wanted(footer, 2, "schema")
+    leaves = sum(not element.get(5) for element in schema[1:])
+    groups = []
+    for number, group in enumerate(_wanted(footer, 4, "row groups")):
+        columns = [_column(each, number, last) for each in _wanted(group, 1, "columns")]
+        n_rows = _counted(group, 3, f"rows of row group {number}")
+        if len(columns) != leaves:
+            raise ValueError(
+                f"row group {number} has {len(columns)} columns, but the schema has {leaves}"
+            )
+        groups.append(RowGroup(n_rows, tuple(columns)))
+    n_rows = _counted(footer, 3, "rows")
+    if sum(group.n_rows for group in groups) != n_rows:
+        raise ValueError(f"its row groups do not have {n_rows:,} rows together")
+    return groups
+
+
+def _column(chunk: dict[int, Any], group: int, last: int) -> ColumnChunk:
+    own = _wanted(chunk, 3, "columns")
+    path = b".".join(_wanted(own, 3, "names of columns")).decode("utf-8", errors="replace")
+    where = f"column {path[:100]!r} in row group {group}"
+    begin = _counted(own, 9, f"the place of {where}")
+    if own.get(11):
+        begin = min(begin, _counted(own, 11, f"the place of {where}"))
+    end = begin + _counted(own, 7, f"the bytes of {where}")
+    if end > last:
+        raise ValueError(
+            f"it has {last:,} bytes before its footer, which speaks of {end:,} and more"
+        )
+    n_values = _counted(own, 5, f"the values of {where}")
+    n_bytes = _counted(own, 6, f"the bytes of {where}")
+    return ColumnChunk(path, n_values, n_bytes, bool(own.get(11)))
+
+
+def _wanted(struct: dict[int, Any], field: int, what: str) -> Any:
+    if field not in struct:
+        raise ValueError(f"its footer lacks the {what}")
+    return struct[field]
+
+
+def _counted(struct: dict[int, Any], field: int, what: str) -> int:
+    number = struct.get(field, -1)
+    if not 0 <= number <= LARGEST:
+        raise ValueError(f"its footer does not say {what}, or says a number below zero")
+    return int(number)
+
+
+class Walk:
+    """A walk through bytes in the compact protocol; never beyond their end."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._place = content, 0
+
+    def struct(self, wanted: dict[int, Any], depth: int = 0) -> dict[int, Any]:
+        """The wanted fields of a struct that are there, by number."""
+        found: dict[int, Any] = {}
+        number = 0
+        while True:
+            head = self._byte()
+            if not head:
+                return found
+            kind = head & 0x0F
+            number = number + (head >> 4) if head >> 4 else self._signed()
+            want = wanted.get(number)
+            if want is None or number in found:
+                self._skip(kind, depth + 1)
+            else:
+                found[number] = self._value(want, kind, depth + 1)
+
+    def _value(self, want: Any, kind: int, depth: int) -> Any:
+        """A value of the type wanted; another type is refused."""
+        if isinstance(want, dict):
+            _expect(kind == STRUCT)
+            return self.struct(want, depth)
+        if isinstance(want, list):
+            _expect(kind == LIST)
+            n, kind = self._list_head()
+            return [self._value(want[0], kind, depth + 1) for _ in range(n)]
+        _expect(kind == want)
+        return self._bytes(self._unsigned()) if want == BINARY else self._signed()
+
+    def _skip(self, kind: int, depth: int) -> None:
+        if depth > DEEPEST:
+            raise ValueError("its footer is nested too deeply")
+        if kind in VARINTS:
+            self._unsigned()
+        elif kind == BINARY:
+            self._move(self._unsigned())
+        elif kind == STRUCT:
+            while head := self._byte():
+                if not head >> 4:
+                    self._unsigned()
+                self._skip(head & 0x0F, depth + 1)
+        elif kind in (LIST, SET):
+            n, inner = self._list_head()
+            self._skip_items(n, (inner,), depth)
+        elif kind == MAP:
+            n = self._unsigned()
+            kinds = self._byte() if n else 0
+            self._skip_items(n, (kinds >> 4, kinds & 0x0F), depth)
+        elif kind == DOUBLE:
+            self._move(8)
+        elif kind == BYTE:
+            self._move(1)
+        else:
+            _expect(kind in (TRUE, FALSE))
+
+    def _skip_items(self, n: int, kinds: tuple[int, ...], depth: int) -> None:
+        """Items of a list or a map, which take a byte each at the least."""
+        self._room(n)
+        for _ in range(n):
+            for kind in kinds:
+                if kind in (TRUE, FALSE):
+                    self._move(1)
+                else:
+                    self._skip(kind, depth + 1)
+
+    def _list_head(self) -> tuple[int, int]:
+        head = self._byte()
+        n = head >> 4 if head >> 4 < 15 else self._unsigned()
+        self._room(n)
+        return n, head & 0x0F
+
+    def _room(self, n: int) -> None:
+        if n > len(self._content) - self._place:
+            raise ValueError("its footer ends too early")
+
+    def _move(self, n: int) -> None:
+        self._room(n)
+        self._place += n
+
+    def _bytes(self, n: int) -> bytes:
+        self._move(n)
+        return self._content[self._place - n : self._place]
+
+    def _byte(self) -> int:
+        self._move(1)
+        return self._content[self._place - 1]
+
+    def _unsigned(self) -> int:
+        """A varint of at most ten bytes."""
+        number = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+        raise ValueError("its footer holds a number that is too long")
+
+    def _signed(self) -> int:
+        number = self._unsigned()
+        return (number >> 1) ^ -(number & 1)
+
+
+def _expect(holds: bool) -> None:
+    if not holds:
+        raise ValueError("its footer holds fields of a wrong type")

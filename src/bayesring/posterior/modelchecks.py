@@ -1,0 +1,384 @@
+"""What the parts of a model file must be like: tables of expectations, and who holds parts to them.
+
+Kernels do not check what they are given, so every array of a file is checked before one reads it:
+type, shape, range. A refusal is a ValueError that names the part, what was found and what was
+expected; whoever reads the file adds its name.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from math import inf, isfinite, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesring.data.labels import KINDS, Labels, Zone
+from bayesring.likelihoods import Likelihood
+from bayesring.priors import BondPrior, CorePrior
+from bayesring.model.types import IntArray, RingSize
+
+MOST_MODES = 64
+TIME_UNITS = ("s", "ms", "us", "ns")
+MOST_COUNT = 2**53
+LARGEST = 1e100
+"""Bound of entries in standard units and of precisions: products and squares stay finite."""
+
+
+class Part(NamedTuple):
+    """What an array must be like."""
+
+    kinds: str
+    """Kinds of type that it may have, as NumPy names them."""
+    shape: tuple[int, ...]
+    least: float = -inf
+    most: float = inf
+    finite: bool = True
+
+
+class Rule(NamedTuple):
+    """What a field of the description must be like."""
+
+    fits: Callable[[Any], bool]
+    expected: str
+
+
+def whole(shape: tuple[int, ...], least: int, most: int = MOST_COUNT) -> Part:
+    """Integers of a range."""
+    return Part("iu", shape, least, most)
+
+
+def real(shape: tuple[int, ...], least: float = -LARGEST, most: float = LARGEST) -> Part:
+    """Finite float64 of a range."""
+    return Part("f", shape, least, most)
+
+
+def is_whole(value: Any, least: int = 0, most: float = 2**31) -> bool:
+    """Whether a value is an integer of a range; truth values are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return isfinite(value) if isinstance(value, float) else abs(value) < 2**63
+
+
+def _counted(least: int) -> Rule:
+    return Rule(lambda value: is_whole(value, least, 2**63), f"an integer of at least {least}")
+
+
+def _auto_or(least: int) -> Rule:
+    counted = _counted(least)
+    return Rule(
+        lambda value: value == "auto" or counted.fits(value), f"'auto' or {counted.expected}"
+    )
+
+
+def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) <= most and all(map(fits, value))
+
+
+TEXT = Rule(lambda value: isinstance(value, str), "text")
+FLAG = Rule(lambda value: value in (True, False), "true or false")
+PARAMETERS: Mapping[str, Rule] = {
+    "inference": TEXT,
+    "update": TEXT,
+    "dtype": TEXT,
+    "shape": Rule(
+        lambda value: value is None or _listed(value, lambda size: is_number(size) and size >= 1),
+        "null or a list of positive integers",
+    ),
+    "warmup": _counted(0),
+    "draws": _counted(1),
+    "chains": _auto_or(1),
+    "max_memory": _counted(1),
+    "batch_size": _auto_or(1),
+    "epochs": _counted(1),
+    "n_jobs": Rule(
+        lambda value: value is None or (is_whole(value, -1024, 1024) and value != 0),
+        "null or an integer other than 0, of at most 1024",
+    ),
+    "random_state": Rule(lambda value: is_whole(value, 0, inf), "an integer of at least 0"),
+    "progress": FLAG,
+}
+"""Parameters of the estimator that are plain data."""
+DESCRIPTION: Mapping[str, Rule] = {
+    "shape": Rule(
+        lambda value: (
+            _listed(value, lambda size: is_whole(size, 1), MOST_MODES)
+            and len(value) >= 2
+            and prod(value) < 2**63
+        ),
+        "a list of two positive integers or more, with a product below 2^63",
+    ),
+    "location": Rule(is_number, "a finite number"),
+    "scale": Rule(lambda value: is_number(value) and value > 0, "a positive finite number"),
+    "warmup": _counted(0),
+    "n_observations": _counted(1),
+    "versions": Rule(
+        lambda value: isinstance(value, dict) and all(isinstance(v, str) for v in value.values()),
+        "an object of texts",
+    ),
+}
+"""Fields of the description of a model that are plain data."""
+LABELS: Mapping[str, Rule] = {
+    "names": Rule(lambda value: _listed(value, TEXT.fits, MOST_MODES), "a list of texts"),
+    "value": Rule(lambda value: value is None or TEXT.fits(value), "null or text"),
+    "table kind": Rule(lambda value: value is None or TEXT.fits(value), "null or text"),
+}
+"""What the description says of labels."""
+FIELD_TYPES: Mapping[str, Rule] = {
+    "int": Rule(is_whole, "an integer of at least 0"),
+    "int | tuple[int, ...]": Rule(
+        lambda value: is_whole(value, 1) or _listed(value, lambda each: is_whole(each, 1)),
+        "a positive integer or a list of them",
+    ),
+    "float": Rule(is_number, "a finite number"),
+    "float | None": Rule(
+        lambda value: value is None or value == inf or is_number(value), "null or a number"
+    ),
+    "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
+    "CorePrior": Rule(lambda value: isinstance(value, CorePrior), "a prior of cores"),
+    "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),
+}
+"""Fields of likelihoods, priors and rank policies by their annotation."""
+
+
+def check_fields(found: Any, rules: Mapping[str, Rule], where: str) -> dict[str, Any]:
+    """The fields that `rules` name, all of them there and as they must be."""
+    if not isinstance(found, dict):
+        raise ValueError(f"{where} must be an object, got {shorten(found)}.")
+    for name, rule in rules.items():
+        if name not in found:
+            raise ValueError(f"{where} lacks {name!r}.")
+        if not rule.fits(found[name]):
+            raise ValueError(
+                f"{name!r} in {where} must be {rule.expected}, got {shorten(found[name])}."
+            )
+    return {name: found[name] for name in rules}
+
+
+def check_parameters(found: Any) -> dict[str, Any]:
+    """Parameters of the estimator, known ones only; those of older files may be fewer."""
+    if not isinstance(found, dict) or "random_state" not in found:
+        raise ValueError("the parameters must be an object with a random_state.")
+    unknown = sorted(set(found) - set(PARAMETERS))
+    if unknown:
+        raise ValueError(f"the parameters name {shorten(unknown[0])}, which is not known.")
+    rules = {name: rule for name, rule in PARAMETERS.items() if name in found}
+    return check_fields(found, rules, "the parameters")
+
+
+def check_settings(cls: Any, settings: Mapping[str, Any]) -> None:
+    """Fields for a likelihood, a prior or a rank policy: known ones, each of its type."""
+    types = {field.name: str(field.type) for field in fields(cls)}
+    for name, value in settings.items():
+        if name not in types:
+            raise ValueError(f"{cls.__name__} has no field {shorten(name)}.")
+        rule = FIELD_TYPES[types[name]]
+        if not rule.fits(value):
+            raise ValueError(
+                f"{name!r} of {cls.__name__} must be {rule.expected}, got {shorten(value)}."
+            )
+
+
+def check_arrays(arrays: Mapping[str, NDArray[Any]], parts: Mapping[str, Part], where: str) -> None:
+    """The arrays that `parts` name, and no others, as they must be."""
+    for name in parts.keys() - arrays.keys():
+        raise ValueError(f"{where} lacks the array {name!r}.")
+    for name in arrays.keys() - parts.keys():
+        raise ValueError(f"{where} has an array {shorten(name)}, which is not known.")
+    for name, part in parts.items():
+        _check_array(arrays[name], part, f"the array {name!r} of {where}")
+
+
+def _check_array(array: NDArray[Any], part: Part, where: str) -> None:
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind not in part.kinds or (kind == "f" and size not in (4, 8)):
+        expected = " or ".join(dict.fromkeys(KINDS[kind] for kind in part.kinds))
+        raise ValueError(f"{where} holds {array.dtype}, but {expected} are required.")
+    if array.shape != part.shape:
+        raise ValueError(f"{where} has the shape {array.shape}, but {part.shape} is required.")
+    if not array.size:
+        return
+    if part.finite and not np.isfinite(array).all():
+        raise ValueError(f"{where} holds numbers that are not finite.")
+    if part.finite and not (array.min() >= part.least and array.max() <= part.most):
+        raise ValueError(
+            f"{where} holds numbers from {array.min()} to {array.max()}, but {part.least} to "
+            f"{part.most} is allowed."
+        )
+
+
+def check_chain(
+    arrays: Mapping[str, NDArray[Any]],
+    shape: tuple[int, ...],
+    likelihood: Likelihood,
+    where: str,
+) -> RingSize:
+    """All arrays of one chain, and the size of its ring."""
+    order = len(shape)
+    frame = {"strands": whole((), 1), "bonds": whole((order,), 1)}
+    check_arrays({name: arrays[name] for name in frame if name in arrays}, frame, where)
+    size = RingSize(int(arrays["strands"]), tuple(map(int, arrays["bonds"])))
+    n_draws, n_scans = _length(arrays, "nuisance", where), _length(arrays, "rank", where)
+    if n_draws < 1:
+        raise ValueError(f"{where} holds no draws.")
+    n_entries = size.parameters(shape)
+    found = arrays["flat"].shape if "flat" in arrays else ()
+    if found != (n_draws, n_entries):
+        raise ValueError(
+            f"the draws of {where} do not fit the shape {shape}: the array 'flat' has the shape "
+            f"{found}, but {(n_draws, n_entries)} is required."
+        )
+    traces = {
+        name: Part("f", (n_scans,), finite=False) for name in arrays if name.startswith("trace ")
+    }
+    parts = frame | {
+        "flat": real((n_draws, n_entries)),
+        "starts": whole((order,), 0),
+        "nuisance": nuisance_part(likelihood, n_draws),
+        "scans": whole((n_draws,), 1),
+        "weights": real((n_draws, size.strands * sum(size.bonds))),
+        "rank": whole((n_scans, order), 1),
+        "log_likelihood": Part("f", (n_scans,), finite=False),
+    }
+    check_arrays(arrays, parts | traces, where)
+    if not np.array_equal(arrays["starts"], layout(shape, size)):
+        raise ValueError(
+            f"the array 'starts' of {where} says that the cores begin at "
+            f"{arrays['starts'].tolist()}, but they begin at {layout(shape, size).tolist()}."
+        )
+    if np.any(np.diff(arrays["scans"].astype(np.int64)) <= 0):
+        raise ValueError(f"the array 'scans' of {where} must increase.")
+    _check_reach(arrays["flat"], shape, size, where)
+    return size
+
+
+def check_learner(
+    arrays: Mapping[str, NDArray[Any]],
+    shape: tuple[int, ...],
+    size: RingSize,
+    likelihood: Likelihood,
+    where: str,
+) -> None:
+    """All arrays of one ring of online EM, which must be of the size of its chain."""
+    n_entries = size.parameters(shape)
+    parts = {
+        "flat": real((n_entries,)),
+        "curvature": real((n_entries,), 0.0),
+        "nuisance": nuisance_part(likelihood),
+        "width": real((), 1 / LARGEST),
+    }
+    for mode, n_slices in enumerate(shape):
+        entries = prod(size.core_shape(mode, 1))
+        bond = (size.strands, size.bonds[mode])
+        own = arrays.get(f"prior {mode} diagonal")
+        rows = 1 if own is not None and own.shape[:1] == (1,) else n_slices
+        parts |= {
+            f"weights {mode}": real(bond),
+            f"gains {mode}": real(bond, 1 / LARGEST),
+            f"counts {mode}": whole((n_slices,), 0),
+            f"prior {mode} precision": real((entries, entries)),
+            f"prior {mode} diagonal": real((rows, entries), 0.0),
+            f"prior {mode} linear": real((rows, entries)),
+        }
+    check_arrays(arrays, parts, where)
+    totals = {float(arrays[f"counts {mode}"].sum(dtype=float)) for mode in range(len(shape))}
+    if len(totals) > 1 or not 1 <= min(totals) <= MOST_COUNT:
+        raise ValueError(f"the counts of {where} must sum to one positive number in all modes.")
+
+
+def nuisance_part(likelihood: Likelihood, *draws: int) -> Part:
+    """Parameters of a likelihood: all of them are precisions."""
+    return real((*draws, len(likelihood.initial_nuisance())), 1 / LARGEST)
+
+
+def check_cells(
+    arrays: Mapping[str, NDArray[Any]],
+    numbers: Sequence[str],
+    shape: tuple[int, ...],
+    where: str,
+) -> None:
+    """Coordinates inside the tensor, and finite numbers that belong to them."""
+    n = _length(arrays, "coords", where)
+    parts = {name: Part("f", (n,)) for name in numbers}
+    check_arrays(arrays, {"coords": whole((n, len(shape)), 0)} | parts, where)
+    if n and np.any(arrays["coords"].max(axis=0) >= np.array(shape)):
+        raise ValueError(f"the coordinates of {where} are beyond the shape {shape}.")
+
+
+def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
+    """Labels of the modes: names, and distinct keys of one of the known kinds, one per slice."""
+    if len(labels.names) != len(shape):
+        raise ValueError(f"the labels must have {len(shape)} names, got {shorten(labels.names)}.")
+    if len(labels.zones) not in (0, len(shape)):
+        raise ValueError(f"the labels must have {len(shape)} time zones, got {labels.zones}.")
+    for mode, (levels, size) in enumerate(zip(labels.levels, shape, strict=True)):
+        if labels.zones and labels.zones[mode] and (levels is None or levels.dtype.kind != "M"):
+            raise ValueError(f"the labels of mode {mode} have a time zone, but are no times.")
+        if levels is None:
+            continue
+        where, kind = f"the labels of mode {mode}", levels.dtype.kind
+        if kind not in KINDS or str(levels.dtype) in ("datetime64", "timedelta64"):
+            raise ValueError(f"{where} are of type {levels.dtype}, which no key is.")
+        if levels.shape != (size,):
+            raise ValueError(f"{where} have the shape {levels.shape}, but {(size,)} is required.")
+        missing = np.isnat(levels) if kind in "Mm" else levels != levels
+        if np.any(missing) or len(np.unique(levels)) < size:
+            raise ValueError(f"{where} are not distinct.")
+
+
+def zones_from_plain(found: Any) -> tuple[Zone | None, ...]:
+    """Time zones of labels: null, or name and unit, per mode; none at all in older files."""
+
+    def fits(each: Any) -> bool:
+        is_pair = _listed(each, TEXT.fits) and len(each) == 2
+        return each is None or (is_pair and each[1] in TIME_UNITS and _is_zone(each[0]))
+
+    if not _listed(found, fits, MOST_MODES):
+        raise ValueError(f"the time zones of the labels must be names and units, got {found!r}.")
+    return tuple(None if each is None else Zone(*each) for each in found)
+
+
+def _is_zone(name: str) -> bool:
+    """Whether a name is that of a time zone, or a difference to UTC."""
+    if re.fullmatch(r"(UTC)?[+-][0-9]{2}:[0-9]{2}(:[0-9]{2})?|UTC", name):
+        return True
+    try:
+        return name in zoneinfo.available_timezones()
+    except OSError:
+        return False
+
+
+def layout(shape: tuple[int, ...], size: RingSize) -> IntArray:
+    """Where each core begins among all entries of a ring, as in `ring.FlatRing`."""
+    sizes = [prod(size.core_shape(mode, n)) for mode, n in enumerate(shape)]
+    return np.cumsum([0, *sizes[:-1]]).astype(np.int64)
+
+
+def shorten(value: Any) -> str:
+    """A value as a message shows it."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _check_reach(flat: NDArray[Any], shape: tuple[int, ...], size: RingSize, where: str) -> None:
+    """Refuse cores whose product could overflow."""
+    parts = np.split(flat, layout(shape, size)[1:], axis=1)
+    largest = [max(float(part.max()), -float(part.min()), 1.0) for part in parts]
+    reach = sum(np.log10(largest)) + sum(np.log10(size.bonds)) + np.log10(size.strands)
+    if reach > np.log10(LARGEST):
+        raise ValueError(f"the draws of {where} are too large: entries could reach 1e{reach:.0f}.")
+
+
+def _length(arrays: Mapping[str, NDArray[Any]], name: str, where: str) -> int:
+    if name not in arrays or not arrays[name].ndim:
+        raise ValueError(f"{where} lacks the array {name!r}.")
+    return len(arrays[name])

@@ -1,0 +1,178 @@
+"""Loads many altered model files and asks each for predictions: run as a program of its own.
+
+The kernels do no bounds checks, so what goes wrong here may end the interpreter. One line per file:
+its number, what was altered, and "works" or "refused"; anything else is a failure.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from bayesring import load
+
+HOSTILE = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    10**400,
+    2**63,
+    -(2**70),
+    1e200,
+    -0.5,
+    float("inf"),
+    "",
+    "x" * 5000,
+    "\x00\n",
+    [],
+    [[]],
+    {},
+    {"class": "RingPrior"},
+    {"class": "CorePrior"},
+    {"class": ["Gaussian"]},
+    [1, 2, 3],
+    ["a", "b", "c"],
+]
+"""What a field of the description may be replaced by."""
+
+
+def members_of(content: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    """An archive with the right checksums."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def flip(rng: np.random.Generator, content: bytes) -> bytes:
+    changed = bytearray(content)
+    for place in rng.integers(0, len(changed), rng.integers(1, 4)):
+        changed[place] ^= 1 << int(rng.integers(8))
+    return bytes(changed)
+
+
+def cut(rng: np.random.Generator, content: bytes) -> bytes:
+    return content[: rng.integers(len(content))]
+
+
+def flip_member(rng: np.random.Generator, content: bytes) -> bytes:
+    """Bits of one member, header or data, under a right checksum."""
+    members = members_of(content)
+    name = str(rng.choice(list(members)))
+    members[name] = flip(rng, members[name])
+    return zipped(members)
+
+
+def alter_array(rng: np.random.Generator, content: bytes) -> bytes:
+    """Numbers, type or shape of one array."""
+    members = members_of(content)
+    names = [name for name in members if name.endswith(".npy")]
+    if rng.random() < 0.5:  # those by which kernels find their way
+        names = [name for name in names if name.endswith(("starts.npy", "bonds.npy"))]
+    name = str(rng.choice(names))
+    array = np.load(io.BytesIO(members[name]))
+    flat = array.reshape(-1).copy()
+    choice = rng.integers(6)
+    if choice == 0 and flat.dtype.kind in "iuf" and flat.size:
+        wild = [0, -1, 1, 7, 2**31, -(2**40), 2**40, 2**62]
+        wild += [np.nan, np.inf, 1e200, -1e30] if flat.dtype.kind == "f" else []
+        with np.errstate(all="ignore"):
+            flat[rng.integers(flat.size)] = np.array(wild[rng.integers(len(wild))]).astype(
+                flat.dtype
+            )
+        array = flat.reshape(array.shape)
+    elif choice == 1:
+        types = ["U9", "?"] if array.dtype.kind == "U" else ["f4", "c16", "U9", "i1", "u8", ">f8"]
+        with np.errstate(all="ignore"):
+            array = array.astype(str(rng.choice(types)))
+    elif choice == 2:
+        array = array[None]
+    elif choice == 3:
+        array = array.reshape(-1)[:-1]
+    elif choice == 4:
+        array = array.T
+    else:
+        members[f"{rng.integers(9)}/{name}"] = members[name]
+        del members[name]
+        return zipped(members)
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    members[name] = buffer.getvalue()
+    return zipped(members)
+
+
+def alter_description(rng: np.random.Generator, content: bytes) -> bytes:
+    """One field, at any depth, replaced, removed or added."""
+    members = members_of(content)
+    description = json.loads(members["description.json"])
+    places = []
+
+    def walk(node):
+        for key in list(node) if isinstance(node, dict) else range(len(node)):
+            places.append((node, key))
+            if isinstance(node[key], (dict, list)):
+                walk(node[key])
+
+    walk(description)
+    node, key = places[rng.integers(len(places))]
+    choice = rng.integers(8)
+    if choice == 0:
+        del node[key]
+    elif choice == 1 and isinstance(node, dict):
+        node["surprise"] = 1
+    else:
+        node[key] = HOSTILE[rng.integers(len(HOSTILE))]
+    members["description.json"] = json.dumps(description).encode()
+    return zipped(members)
+
+
+MUTATIONS = (flip, cut, flip_member, alter_array, alter_array, alter_description)
+
+
+def judge(path: Path, cells: np.ndarray) -> str:
+    try:
+        model = load(path)
+    except ValueError as error:
+        message = str(error)
+        named = message.startswith(f"{path} ") and not isinstance(error, UnicodeError)
+        one_sentence = message.endswith(".") and "\n" not in message and len(message) < 1000
+        return "refused" if named and one_sentence else f"refused badly: {message}"
+    inside = cells % np.array(model.shape_)
+    mean, std = model.predict(inside, return_std=True)
+    lower, upper = model.predict_interval(inside)
+    for numbers in (mean, std, lower, upper):
+        assert numbers.shape == (len(cells),)
+        assert np.isfinite(numbers).all(), numbers
+    return "works"
+
+
+def main(seed: int, n: int, folder: str, *sources: str) -> None:
+    warnings.simplefilter("ignore")
+    contents = [Path(source).read_bytes() for source in sources]
+    cells = np.random.default_rng(0).integers(0, 1000, (50, 3))
+    path = Path(folder) / "altered.ring"
+    for number in range(n):
+        rng = np.random.default_rng([seed, number])
+        mutate = MUTATIONS[number % len(MUTATIONS)]
+        path.write_bytes(mutate(rng, contents[rng.integers(len(contents))]))
+        outcome = judge(path, cells)
+        sys.stdout.write(f"{number} {mutate.__name__} {outcome}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
