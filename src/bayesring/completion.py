@@ -10,16 +10,16 @@ import numpy as np
 
 from bayesring.checks import check_level
 from bayesring.data.containers import Container, Long, open_container
+from bayesring.data.tables import check_new_columns
 from bayesring.estimator import TensorRing
 from bayesring.likelihoods import Likelihood
+from bayesring.model.types import FloatArray
 from bayesring.posterior import Prediction
 from bayesring.progress import say
 from bayesring.report.brief import brief
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import listing
 from bayesring.report.methods import Reporting
-from bayesring.data.tables import check_new_columns
-from bayesring.model.types import FloatArray
 
 KEEP = {"mean": True, "std": False, "lower": True, "upper": True}
 """Whether a known cell keeps its value in a statistic; else it is zero there."""

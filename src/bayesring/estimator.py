@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -17,9 +17,18 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags, estimator_html_re
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesring.data import inputs
-from bayesring.posterior import store as storage
 from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
+from bayesring.data import inputs
+from bayesring.data.labels import Labels, NewLabels
+from bayesring.data.observations import Observations
+from bayesring.data.parquet import ParquetRows, Survey
+from bayesring.data.tables import describe_new, open_table, values_of
+from bayesring.engine.threads import Threads
+from bayesring.fitting import Fit, fit_files, fit_memory, fit_more, open_files, survey_files
+from bayesring.likelihoods import Likelihood
+from bayesring.model.rank import RankPolicy
+from bayesring.model.types import FloatArray, IntArray
+from bayesring.posterior import Posterior, Prediction, store
 from bayesring.posterior.convergence import (
     Diagnostics,
     DiagnosticWarning,
@@ -27,43 +36,15 @@ from bayesring.posterior.convergence import (
     random_cells,
     to_datatree,
 )
-from bayesring.model.rank import RankPolicy
-from bayesring.infer.chains import Outcome, Schedule, run_chains
-from bayesring.engine.threads import count_threads
-from bayesring.engine.operations import UPDATES
 from bayesring.posterior.interchange import to_tensorly
-from bayesring.data.labels import Labels, NewLabels
-from bayesring.learning import (
-    coding_of,
-    learn,
-    learn_files,
-    learn_more,
-    open_files,
-    settings_of,
-    survey_files,
-)
-from bayesring.likelihoods import Likelihood
 from bayesring.posterior.modelfiles import describe, read_model, write_model
-from bayesring.data.observations import Observations
-from bayesring.data.parquet import ParquetRows, Survey
-from bayesring.posterior import Posterior, Prediction
-from bayesring.priors import CorePrior, RingPrior
-from bayesring.progress import chain_progress
+from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
+from bayesring.posterior.unseen import widen
+from bayesring.priors import ModePrior, RingPrior
 from bayesring.report.brief import brief
 from bayesring.report.fitted import Fitted
 from bayesring.report.methods import Reporting
-from bayesring.settings import (
-    LIKELIHOODS,
-    Model,
-    check_draw_fits,
-    count_chains,
-    resolve,
-    seed_of,
-)
-from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
-from bayesring.data.tables import describe_new, open_table, values_of
-from bayesring.model.types import FloatArray, IntArray
-from bayesring.posterior.unseen import widen
+from bayesring.settings import LIKELIHOODS, Settings, resolve
 
 SAMPLE_STREAM = 1
 """Sets the stream of `sample` apart from a user's own stream of the same seed."""
@@ -111,7 +92,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
     observed_ : the training `Observations`, sorted by coordinates; None if there are more than
         500,000 of them
-    learners_ : the rings of online EM, which `partial_fit` goes on with; empty otherwise
+    sampled_ : whether the draws are those of chains, or lie around estimates of online EM
+    estimates_ : the rings of online EM, which `partial_fit` goes on with; empty otherwise
     held_out_ : what was predicted for training values before the chains saw them, a
         `bayesring.data.observations.HeldOut`, or None if none were held out
     """
@@ -122,7 +104,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         *,
         likelihood: str | Likelihood = "gaussian",
         inference: str = "gibbs",
-        prior: str | CorePrior | RingPrior = "hierarchical",
+        prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
         warmup: int = 300,
@@ -176,7 +158,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         held in memory; `modes` and `value` name their columns.
         """
         if isinstance(X, (str, os.PathLike)):
-            files = open_files(X, y, modes, value, self)
+            files = open_files(X, y, modes, value, self._settings(modes or ()))
             return self.fit_rows(files, survey_files(files, self.progress))
         wanted = self.shape if shape is None else shape
         return self.fit_observations(*inputs.observe(X, y, wanted, modes, value))
@@ -189,71 +171,15 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
-        model = resolve(self)
-        model.likelihood.check(data.values)
-        for concern in model.likelihood.data_concerns(data.values):
+        settings = self._settings(labels.names)
+        likelihood = settings.model.likelihood
+        likelihood.check(data.values)
+        for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=3)
-        location, scale = model.likelihood.units(np.sort(data.values).astype(float, copy=False))
-        data = data._replace(location=location, scale=scale)
-        seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
-        chains = count_chains(self, len(data.values))
-        check_draw_fits(data.shape, model.policy.start(len(data.shape)), self.max_memory, chains)
-        described = describe(self.get_params(deep=False), model, seed)
-        if self.inference == "online-em":
-            outcome = learn(
-                data, model, settings_of(self, seed, len(data.values)), n_jobs, self.progress
-            )
-        else:
-            outcome = self._sample(data, model, seed, n_jobs)
-        self._adopt(outcome, model.prior, data, seed, n_jobs)
-        self.labels_ = labels
-        self.table_kind_ = kind
-        self.n_observations_ = len(data.values)
-        self.observed_ = storage.kept(data)
-        self.description_ = described
+        self._adopt(fit_memory(data, settings), settings)
+        self.labels_, self.table_kind_ = labels, kind
+        self.n_observations_, self.observed_ = len(data.values), store.kept(data)
         return self
-
-    def _sample(self, data: Observations, model: Model, seed: int, n_jobs: int) -> Outcome:
-        """Run chains."""
-        warmup = check_count(self.warmup, "warmup", 0)
-        draws = check_count(self.draws, "draws", 1)
-        chains = count_chains(self, len(data.values))
-        budget = check_count(self.max_memory, "max_memory", 1)
-        with chain_progress(self.progress, chains, warmup + draws, warmup) as report:
-            return run_chains(
-                data,
-                *model,
-                Schedule(warmup, draws, budget // chains),
-                seed,
-                chains,
-                n_jobs,
-                data.scale,
-                report,
-                UPDATES[self.update],
-                dtype=self.dtype,
-            )
-
-    def _adopt(
-        self, outcome: Outcome, prior: RingPrior, data: Observations, seed: int, n_jobs: int
-    ) -> None:
-        """Take over what was found; of `data`, shape and units matter."""
-        self.posterior_ = Posterior(
-            data.shape,
-            outcome.likelihood,
-            data.location,
-            data.scale,
-            tuple(kept for kept, _ in outcome.chains),
-            n_jobs,
-        )
-        self.prior_ = prior
-        self.trace_ = [trace for _, trace in outcome.chains]
-        self.learners_ = list(outcome.learners)
-        self.seed_ = seed
-        looks = max(len(trace.log_likelihood) for trace in self.trace_)
-        self.warmup_ = looks if self.learners_ else self.warmup
-        found = outcome.held_out
-        self.held_out_ = None if found is None else found.in_units(data.location, data.scale)
-        self._set_fitted()
 
     def fit_rows(self, files: ParquetRows, survey: Survey) -> TensorRing:
         """Learn from Parquet data of which the labels are known.
@@ -261,25 +187,43 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         If the data cannot be read to their end, what was learned until then is kept, and the
         error says so.
         """
-        model = resolve(self)
-        seed, n_jobs = seed_of(self.random_state), count_threads(self.n_jobs)
-        coding = coding_of(survey, model.likelihood)
-        described = describe(self.get_params(deep=False), model, seed)
-        settings = settings_of(self, seed, survey.n_observed, rings=1)
-        outcome = learn_files(files, survey, coding, model, settings, n_jobs, self.progress)
-        no_rows = np.empty((0, len(survey.shape)), dtype=np.int32)
-        nothing = Observations(no_rows, np.empty(0), survey.shape)
-        units = nothing._replace(location=coding.location, scale=coding.scale)
-        self._adopt(outcome, model.prior, units, seed, n_jobs)
+        settings = self._settings(survey.labels.names)
+        found = fit_files(files, survey, settings)
+        self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None
         self.n_observations_, self.observed_ = survey.n_observed, None
-        self.description_ = described
-        if outcome.failure is not None:
+        failure = found.outcome.failure
+        if failure is not None:
             raise ValueError(
-                f"{outcome.failure} What was learned before is kept: the model can predict and be "
-                "saved."
-            ) from outcome.failure
+                f"{failure} What was learned before is kept: the model can predict and be saved."
+            ) from failure
         return self
+
+    def _settings(self, names: Sequence[str] = ()) -> Settings:
+        """The parameters, checked, for modes of these names."""
+        return resolve(self.get_params(deep=False), names)
+
+    def _adopt(self, found: Fit, settings: Settings) -> None:
+        """Take over what was found."""
+        outcome, model, units = found
+        self.posterior_ = Posterior(
+            units.shape,
+            outcome.likelihood,
+            units.location,
+            units.scale,
+            tuple(kept for kept, _ in outcome.chains),
+            Threads(settings.n_jobs),
+        )
+        self.prior_ = model.prior
+        self.trace_ = [trace for _, trace in outcome.chains]
+        self.sampled_, self.estimates_ = outcome.sampled, list(outcome.estimates)
+        self.seed_ = settings.seed
+        looks = max(len(trace.log_likelihood) for trace in self.trace_)
+        self.warmup_ = settings.warmup if outcome.sampled else looks
+        held = outcome.held_out
+        self.held_out_ = None if held is None else held.in_units(units.location, units.scale)
+        self.description_ = describe(self.get_params(deep=False), model, settings.seed)
+        self._set_fitted()
 
     @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -293,16 +237,18 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, shape=shape)
-        posterior = self.posterior_
+        posterior, settings = self.posterior_, self._settings(self.labels_.names)
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
-        settings = settings_of(self, self.seed_, len(data.values), rings=len(self.learners_))
-        drawn = learn_more(self.learners_, data, settings, count_threads(self.n_jobs))
+        model = settings.model._replace(likelihood=posterior.likelihood, prior=self.prior_)
+        estimates, drawn = fit_more(
+            self.estimates_, data, model, settings._replace(seed=self.seed_)
+        )
+        # only here, at the end, anything changes: an interrupt leaves the model as it was
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
-        self.labels_ = labels
+        self.estimates_, self.labels_, self.observed_ = estimates, labels, None
         self.n_observations_ += len(data.values)
-        self.observed_ = None
         self._set_fitted()
         return self
 
@@ -436,7 +382,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             return inputs.table_of_cells(self.table_kind_, self.labels_, coords[rows], columns)
         coords, added = self._coords(candidates)
         free = np.flatnonzero(~is_observed(coords, self.observed_))
-        widened = widen(posterior, self.prior_.cores, added, self.seed_)
+        widened = widen(posterior, self.prior_, added, self.seed_)
         rows, deviation = most_uncertain(widened, coords[free], n)
         if self._is_labelled(candidates):
             return inputs.beside_keys(candidates, self.labels_, {"std": deviation}, free[rows])
@@ -513,7 +459,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=3,
             )
-        return widen(posterior, self.prior_.cores, added, self.seed_), coords
+        return widen(posterior, self.prior_, added, self.seed_), coords
 
     def _tabulate(
         self,

@@ -84,9 +84,7 @@ def fit_more(
     """Go on learning; the estimates given stay as they are."""
     learning = settings.learning(len(data.values), data.scale, len(estimates))
     with Threads(settings.n_jobs) as engine:
-        return online.learn_more(
-            estimates, data, model.likelihood, model.prior, learning, engine
-        )
+        return online.learn_more(estimates, data, model.likelihood, model.prior, learning, engine)
 
 
 def bound(model: Model, shape: Sequence[int]) -> Model:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring import metrics
-from bayesring.datasets import load_indian_pines, random_split, ushcn_table
-from bayesring.estimator import TensorRing
 from bayesring.data.files import check_target, write_table
 from bayesring.data.tables import make_table
-from bayesring.model.types import FloatArray
 from bayesring.data.writing import check_destination, check_folder, replacing
+from bayesring.datasets import load_indian_pines, random_split, ushcn_table
+from bayesring.estimator import TensorRing
+from bayesring.model.types import FloatArray
 
 SHARE = 0.01
 KNOWN_CLIMATE = 0.1

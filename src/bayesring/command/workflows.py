@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesring.command.preview import Preview, preview
 from bayesring.completion import choose_likelihood, fill_gaps, open_gaps
 from bayesring.data.containers import Container, open_container
-from bayesring.estimator import TensorRing, load
 from bayesring.data.files import (
     ARRAYS,
     STANDARD,
@@ -24,12 +24,12 @@ from bayesring.data.files import (
     write_completion,
     write_table,
 )
-from bayesring.engine.threads import count_threads
-from bayesring.learning import survey_files
 from bayesring.data.parquet import ParquetRows
-from bayesring.command.preview import Preview, preview
 from bayesring.data.tables import is_table
 from bayesring.data.writing import check_destination, same_place
+from bayesring.engine.threads import count_threads
+from bayesring.estimator import TensorRing, load
+from bayesring.fitting import survey_files
 
 Summary = dict[str, Any]
 """What was done, for people and for JSON."""

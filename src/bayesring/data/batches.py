@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bayesring.engine.streams import Purpose, Streams
 from bayesring.data.observations import Observations, in_order
+from bayesring.engine.streams import Purpose, Streams
 from bayesring.model.types import FloatArray, IntArray
 
 

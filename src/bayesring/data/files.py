@@ -28,8 +28,8 @@ from bayesring.completion import Completion
 from bayesring.data.csvfiles import read_csv, write_csv
 from bayesring.data.parquet.footers import find_files, first_line
 from bayesring.data.parquet.thrift import read_footer
-from bayesring.posterior import Prediction
 from bayesring.data.writing import ZARR, check_destination, replacing
+from bayesring.posterior import Prediction
 
 TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 ARRAYS = (".npy", ".npz")

@@ -12,8 +12,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from bayesring.model import ring
 from bayesring.datasets.splits import draw_cells
+from bayesring.model import ring
 from bayesring.model.types import FloatArray, IntArray, Observations
 
 Entries = Callable[[IntArray], FloatArray]

@@ -231,9 +231,7 @@ def run_chains(
     moments = [each for each in engine.map_chains(explore_one, chains) if each is not None]
     if held is not None:
         predicted = holdout.pooled(held.data, moments)
-        likelihood = likelihood.calibrate(
-            held.data.values, predicted.mean, predicted.variance
-        )
+        likelihood = likelihood.calibrate(held.data.values, predicted.mean, predicted.variance)
         whole = rejoin(observations_of(problem.views[0], problem.shape), held)
         problem = problem._replace(views=())  # room for the next
         problem = make_problem(whole, likelihood, prior, method, engine)

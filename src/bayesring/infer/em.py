@@ -298,8 +298,7 @@ class Workspace:
             hyper = own.estimate_hyper(own.conditional(core, spread))
             self.slice_priors[mode] = own.slice_prior(core, hyper)
         self.gains = tuple(
-            prior.weights.expect_gains(*each)
-            for each in zip(self.weights, self.gains, strict=True)
+            prior.weights.expect_gains(*each) for each in zip(self.weights, self.gains, strict=True)
         )
         self.e_steps += 1
         if self.statistics is not None:

@@ -102,7 +102,7 @@ class RingEstimate(NamedTuple):
         return ring.flatten(ring.weighted(self.core_list, self.weights))
 
     def fitted(self, columns: IntArray, engine: Engine) -> FloatArray:
-        """f at the cells whose indices are the first D of `columns` (D or more, n)."""
+        """F at the cells whose indices are the first D of `columns` (D or more, n)."""
         return engine.entries(self.flat, columns)
 
 
@@ -160,7 +160,9 @@ def curvatures(estimate: RingEstimate, mode: int, slices: slice = ALL) -> FloatA
     return np.asarray(weighted.reshape(len(weighted), -1))
 
 
-def spread(estimate: RingEstimate, mode: int, prior: ModePrior) -> tuple[FloatArray, FloatArray | None]:
+def spread(
+    estimate: RingEstimate, mode: int, prior: ModePrior
+) -> tuple[FloatArray, FloatArray | None]:
     """How uncertain a core is, as `ModePrior.conditional` wants it, equation (20).
 
     Of many slices whose entries depend on each other some stand for all, others each time, in a
@@ -236,9 +238,7 @@ def draw_gaps(estimate: RingEstimate, rng: Generator, n_draws: int) -> FloatArra
     """
     gaps = np.empty((n_draws, estimate.cores.size))
     start = 0
-    for mode, (core, weights) in enumerate(
-        zip(estimate.core_list, estimate.weights, strict=True)
-    ):
+    for mode, (core, weights) in enumerate(zip(estimate.core_list, estimate.weights, strict=True)):
         own = gaps[:, start : start + core.size]
         drawn = deviations(estimate, mode, rng, (n_draws + 1) // 2) * weights[:, None]
         own[::2] = drawn.reshape(len(drawn), -1)

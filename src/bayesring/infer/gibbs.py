@@ -82,9 +82,7 @@ def step(
     flat = ring.flatten(ring.weighted(cores, weights), problem.dtype)
     asked = StatisticsTask(flat, likelihood, nuisance, streams, scan)
     totals = engine.statistics(asked, problem.views[0])
-    nuisance = likelihood.update_nuisance(
-        streams.rng(scan, Purpose.NUISANCE), totals, nuisance
-    )
+    nuisance = likelihood.update_nuisance(streams.rng(scan, Purpose.NUISANCE), totals, nuisance)
     new_state = RingState(tuple(cores), tuple(weights), tuple(gains), tuple(hyper), nuisance)
     log_likelihood = likelihood.total_log_prob(totals, nuisance)
     return new_state, StepInfo(totals, log_likelihood, energy(weights[-1], statistics))

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesring.data.observations import HeldOut, Observations
 from bayesring.engine.protocol import Engine
 from bayesring.likelihoods import Likelihood
-from bayesring.data.observations import HeldOut, Observations
 from bayesring.model.ring import FlatRing
 from bayesring.model.types import FloatArray
 

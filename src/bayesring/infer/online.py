@@ -80,9 +80,7 @@ class Seen(NamedTuple):
     log_likelihood: tuple[float, ...] = ()
     described: tuple[dict[str, float], ...] = ()
 
-    def and_then(
-        self, loss: float, log_likelihood: float, numbers: dict[str, float]
-    ) -> Seen:
+    def and_then(self, loss: float, log_likelihood: float, numbers: dict[str, float]) -> Seen:
         """With one look more."""
         return Seen(
             (*self.losses, loss),
@@ -150,7 +148,9 @@ class Course(NamedTuple):
         return max(1, self.learning.epochs * max(n, each) // each)
 
 
-def begin(number: int, size: RingSize, rows: Rows, likelihood: Likelihood, course: Course) -> Member:
+def begin(
+    number: int, size: RingSize, rows: Rows, likelihood: Likelihood, course: Course
+) -> Member:
     """A ring at its random start."""
     streams = Streams.of_chain(course.learning.seed, number)
     estimate = em.start(streams, size, rows.counts, course.setting(likelihood))
@@ -182,9 +182,7 @@ def look(
     if judges:
         likelihood = likelihood.calibrate(values, mean, np.zeros(values.size))
     assert estimate.statistics is not None  # something was learned
-    numbers = likelihood.describe(
-        estimate.statistics, estimate.nuisance, course.learning.scale
-    )
+    numbers = likelihood.describe(estimate.statistics, estimate.nuisance, course.learning.scale)
     total = likelihood.total_log_prob(estimate.statistics, estimate.nuisance)
     if course.report is not None:
         course.report(
@@ -234,9 +232,7 @@ def rejoin(member: Member, rows: Rows, course: Course) -> Member:
     return _follow(schedule, member, course.feed(member, rows), course, judges=False)
 
 
-def _follow(
-    schedule: Schedule, member: Member, feed: Feed, course: Course, judges: bool
-) -> Member:
+def _follow(schedule: Schedule, member: Member, feed: Feed, course: Course, judges: bool) -> Member:
     """Look, and do what the schedule advises, until it is done or the rows end."""
     kept = member.estimate
     late: list[RingEstimate] = []
@@ -370,7 +366,7 @@ def judge(
 def _predict(
     estimate: RingEstimate, gaps: FloatArray, columns: IntArray, engine: Engine
 ) -> FloatArray:
-    """f at some cells in rings so far from the one learned, (draws, n)."""
+    """F at some cells in rings so far from the one learned, (draws, n)."""
     ring = estimate.flat
     return np.stack([engine.entries(ring._replace(flat=ring.flat + own), columns) for own in gaps])
 

@@ -96,7 +96,7 @@ class Gaussian(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """w = tau, s = tau y: the likelihood is Gaussian already."""
+        """W = tau, s = tau y: the likelihood is Gaussian already."""
         weight = np.full(values.shape, nuisance[0])
         return WorkingResponse(weight, weight * values)
 
@@ -175,9 +175,7 @@ class Gaussian(Likelihood):
         """Add noise."""
         return fitted + rng.standard_normal(fitted.shape) / np.sqrt(nuisance[..., :1])
 
-    def mean(
-        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
-    ) -> FloatArray:
+    def mean(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
         """Return f itself."""
         return fitted
 

@@ -77,9 +77,7 @@ class Likelihood(ABC):
         """Draw y given f."""
 
     @abstractmethod
-    def mean(
-        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
-    ) -> FloatArray:
+    def mean(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
         """E[y | f, nuisance]."""
 
     @abstractmethod

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from numpy.random import Generator
 
-from bayesring.model import ring
-from bayesring.likelihoods import Likelihood
 from bayesring.data.observations import Observations
-from bayesring.priors import RingPrior
+from bayesring.likelihoods import Likelihood
+from bayesring.model import ring
 from bayesring.model.types import NOTHING, FloatArray, Given, IntArray, RingSize, RingState
+from bayesring.priors import RingPrior
 
 
 def draw_prior(

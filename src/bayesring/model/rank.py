@@ -21,9 +21,9 @@ from bayesring.model.bonds import (
     parameters_of_factor,
     turn_bond,
 )
-from bayesring.priors import RingPrior
 from bayesring.model.ring import expand_rank
 from bayesring.model.types import FloatArray, IntArray, RingSize, RingState
+from bayesring.priors import RingPrior
 
 NEEDED = 3.0
 """Energy per parameter that a factor must have to be kept.
@@ -296,9 +296,7 @@ def keep_strands(rng: Generator, state: RingState, number: int, prior: RingPrior
         cores,
         tuple(weights[:number] for weights in state.weights),
         tuple(gains[:number] for gains in state.gains),
-        tuple(
-            own.update_hyper(rng, core) for own, core in zip(prior.modes, cores, strict=True)
-        ),
+        tuple(own.update_hyper(rng, core) for own, core in zip(prior.modes, cores, strict=True)),
         state.nuisance,
     )
 

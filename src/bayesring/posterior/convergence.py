@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesring.posterior.diagnostics import Summary, summarise
 from bayesring.infer.state import Trace
-from bayesring.posterior import Posterior
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.posterior import Posterior
+from bayesring.posterior.diagnostics import Summary, summarise
 
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100

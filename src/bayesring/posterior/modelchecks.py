@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from bayesring.data.labels import KINDS, Labels, Zone
 from bayesring.likelihoods import Likelihood
-from bayesring.priors import BondPrior, CorePrior
 from bayesring.model.types import IntArray, RingSize
+from bayesring.priors import BondPrior, ModePrior
 
 MOST_MODES = 64
 TIME_UNITS = ("s", "ms", "us", "ns")
@@ -29,7 +29,7 @@ LARGEST = 1e100
 """Bound of entries in standard units and of precisions: products and squares stay finite."""
 
 
-class Part(NamedTuple):
+class Expected(NamedTuple):
     """What an array must be like."""
 
     kinds: str
@@ -47,14 +47,14 @@ class Rule(NamedTuple):
     expected: str
 
 
-def whole(shape: tuple[int, ...], least: int, most: int = MOST_COUNT) -> Part:
+def whole(shape: tuple[int, ...], least: int, most: int = MOST_COUNT) -> Expected:
     """Integers of a range."""
-    return Part("iu", shape, least, most)
+    return Expected("iu", shape, least, most)
 
 
-def real(shape: tuple[int, ...], least: float = -LARGEST, most: float = LARGEST) -> Part:
+def real(shape: tuple[int, ...], least: float = -LARGEST, most: float = LARGEST) -> Expected:
     """Finite float64 of a range."""
-    return Part("f", shape, least, most)
+    return Expected("f", shape, least, most)
 
 
 def is_whole(value: Any, least: int = 0, most: float = 2**31) -> bool:
@@ -144,7 +144,12 @@ FIELD_TYPES: Mapping[str, Rule] = {
         lambda value: value is None or value == inf or is_number(value), "null or a number"
     ),
     "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
-    "CorePrior": Rule(lambda value: isinstance(value, CorePrior), "a prior of cores"),
+    "tuple[ModePrior, ...]": Rule(
+        lambda value: (
+            len(value) > 0 and _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES)
+        ),
+        "a list of priors of modes",
+    ),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),
 }
 """Fields of likelihoods, priors and rank policies by their annotation."""
@@ -188,7 +193,9 @@ def check_settings(cls: Any, settings: Mapping[str, Any]) -> None:
             )
 
 
-def check_arrays(arrays: Mapping[str, NDArray[Any]], parts: Mapping[str, Part], where: str) -> None:
+def check_arrays(
+    arrays: Mapping[str, NDArray[Any]], parts: Mapping[str, Expected], where: str
+) -> None:
     """The arrays that `parts` name, and no others, as they must be."""
     for name in parts.keys() - arrays.keys():
         raise ValueError(f"{where} lacks the array {name!r}.")
@@ -198,7 +205,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], parts: Mapping[str, Part], 
         _check_array(arrays[name], part, f"the array {name!r} of {where}")
 
 
-def _check_array(array: NDArray[Any], part: Part, where: str) -> None:
+def _check_array(array: NDArray[Any], part: Expected, where: str) -> None:
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind not in part.kinds or (kind == "f" and size not in (4, 8)):
         expected = " or ".join(dict.fromkeys(KINDS[kind] for kind in part.kinds))
@@ -238,7 +245,9 @@ def check_chain(
             f"{found}, but {(n_draws, n_entries)} is required."
         )
     traces = {
-        name: Part("f", (n_scans,), finite=False) for name in arrays if name.startswith("trace ")
+        name: Expected("f", (n_scans,), finite=False)
+        for name in arrays
+        if name.startswith("trace ")
     }
     parts = frame | {
         "flat": real((n_draws, n_entries)),
@@ -247,7 +256,7 @@ def check_chain(
         "scans": whole((n_draws,), 1),
         "weights": real((n_draws, size.strands * sum(size.bonds))),
         "rank": whole((n_scans, order), 1),
-        "log_likelihood": Part("f", (n_scans,), finite=False),
+        "log_likelihood": Expected("f", (n_scans,), finite=False),
     }
     check_arrays(arrays, parts | traces, where)
     if not np.array_equal(arrays["starts"], layout(shape, size)):
@@ -295,7 +304,7 @@ def check_learner(
         raise ValueError(f"the counts of {where} must sum to one positive number in all modes.")
 
 
-def nuisance_part(likelihood: Likelihood, *draws: int) -> Part:
+def nuisance_part(likelihood: Likelihood, *draws: int) -> Expected:
     """Parameters of a likelihood: all of them are precisions."""
     return real((*draws, len(likelihood.initial_nuisance())), 1 / LARGEST)
 
@@ -308,7 +317,7 @@ def check_cells(
 ) -> None:
     """Coordinates inside the tensor, and finite numbers that belong to them."""
     n = _length(arrays, "coords", where)
-    parts = {name: Part("f", (n,)) for name in numbers}
+    parts = {name: Expected("f", (n,)) for name in numbers}
     check_arrays(arrays, {"coords": whole((n, len(shape)), 0)} | parts, where)
     if n and np.any(arrays["coords"].max(axis=0) >= np.array(shape)):
         raise ValueError(f"the coordinates of {where} are beyond the shape {shape}.")

@@ -9,14 +9,14 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
-from bayesring.posterior import store as storage
-from bayesring.model.rank import RankPolicy
 from bayesring.engine.threads import Threads, count_threads
 from bayesring.likelihoods import Likelihood
-from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters, shorten
-from bayesring.posterior import Posterior
-from bayesring.priors import RingPrior
+from bayesring.model.rank import RankPolicy
 from bayesring.model.spec import Model
+from bayesring.posterior import Posterior
+from bayesring.posterior import store as storage
+from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters, shorten
+from bayesring.priors import RingPrior
 
 TABLE_KINDS = tuple(str(each.value) for each in nw.Implementation)
 """Libraries whose tables narwhals knows."""

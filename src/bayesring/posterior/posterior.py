@@ -15,11 +15,11 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import logsumexp
 
-from bayesring.model import ring
 from bayesring.engine.protocol import Engine
 from bayesring.engine.threads import ONE_THREAD
 from bayesring.infer.state import Draws
 from bayesring.likelihoods import Likelihood
+from bayesring.model import ring
 from bayesring.model.types import FloatArray, IntArray
 
 CHUNK_BYTES = 2**26

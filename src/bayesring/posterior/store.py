@@ -23,12 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring import likelihoods, priors
-from bayesring.posterior import archives
-from bayesring.infer.estimate import AdamMoments, RingEstimate, forgotten
-from bayesring.model.rank import Adaption, FixedRank, StrandGrowth, Truncation
-from bayesring.infer.state import Draws, Trace
 from bayesring.data.labels import Labels, plain_labels
+from bayesring.data.observations import HeldOut, Observations, in_order
+from bayesring.data.writing import replacing
+from bayesring.infer.estimate import AdamMoments, RingEstimate, forgotten
+from bayesring.infer.state import Draws, Trace
 from bayesring.likelihoods import Likelihood
+from bayesring.model.rank import Adaption, FixedRank, StrandGrowth, Truncation
+from bayesring.model.types import RingSize, SlicePrior
+from bayesring.posterior import archives
 from bayesring.posterior.modelchecks import (
     LABELS,
     check_cells,
@@ -41,13 +44,11 @@ from bayesring.posterior.modelchecks import (
     shorten,
     zones_from_plain,
 )
-from bayesring.data.observations import HeldOut, Observations, in_order
 from bayesring.priors import RingPrior
-from bayesring.model.types import RingSize, SlicePrior
-from bayesring.data.writing import replacing
 
 FORMAT = "bayesring model"
-VERSION = 2
+VERSION, READABLE = 3, (2, 3)
+"""Of the files that are written, and of those that can be read."""
 DESCRIPTION = "description.json"
 PRIOR_FIELDS = ("precision", "diagonal", "linear")
 """What is kept of a `SlicePrior`."""
@@ -104,10 +105,10 @@ def _check_format(description: Mapping[str, Any], path: str | os.PathLike[str]) 
     if description.get("format") != FORMAT:
         raise WrongFormat(f"{path} is not a bayesring model.")
     found = description.get("version")
-    if type(found) is not int or found != VERSION:
+    if type(found) is not int or found not in READABLE:
         raise WrongFormat(
-            f"{path} has format version {shorten(found)}, but this release reads version "
-            f"{VERSION}; load it with the release that wrote it."
+            f"{path} has format version {shorten(found)}, but this release reads versions "
+            f"{' and '.join(map(str, READABLE))}; load it with the release that wrote it."
         )
 
 
@@ -342,6 +343,8 @@ def from_plain(value: Any, classes: Mapping[str, Callable[..., Any]]) -> Any:
         name = arguments.pop("class", None)
         if not isinstance(name, str) or name not in classes:
             raise ValueError(f"the model uses {shorten(name)}, which this release does not know.")
+        if name == "RingPrior" and "cores" in arguments:  # version 2: one prior for all modes
+            arguments["modes"] = (arguments.pop("cores"),)
         check_settings(classes[name], arguments)
         return classes[name](**arguments)
     if isinstance(value, list):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.observations import Observations
-from bayesring.posterior import Posterior
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.posterior import Posterior
 
 MOST_CANDIDATES = 200_000
 """Cells that are compared; of a larger tensor, so many are drawn at random."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayesring.model import ring
-from bayesring.engine.streams import Purpose, Streams
 from bayesring.data.labels import NewLabels, numbers_of
+from bayesring.engine.streams import Purpose, Streams
+from bayesring.model import ring
+from bayesring.model.types import Axis, FloatArray, IntArray, RingSize
 from bayesring.posterior import Posterior
 from bayesring.priors import RingPrior
-from bayesring.model.types import Axis, FloatArray, IntArray, RingSize
 
 PART_BYTES = 2**27
 """Slices of all draws, known and new, that are brought together at a time."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import digamma, gammaln, ndtr, stdtrit
 
-from bayesring.priors.mode_prior import CoreShape, ModePrior
 from bayesring.model.types import Axis, FloatArray, SlicePrior
+from bayesring.priors.mode_prior import CoreShape, ModePrior
 
 
 class EntryPrecisions(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from bayesring.priors.mode_prior import CoreShape, ModePrior
 from bayesring.model.types import Axis, FloatArray, SlicePrior
+from bayesring.priors.mode_prior import CoreShape, ModePrior
 
 
 class FixedHyper(NamedTuple):
@@ -61,7 +61,9 @@ class Fixed(ModePrior):
         """Return the empty tuple."""
         return parameters
 
-    def expected_log_prob(self, core: FloatArray, spread: FloatArray, parameters: FixedHyper) -> float:
+    def expected_log_prob(
+        self, core: FloatArray, spread: FloatArray, parameters: FixedHyper
+    ) -> float:
         """E log p(core)."""
         return self.log_prob(core, parameters) - 0.5 * self.precision * float(np.sum(spread))
 

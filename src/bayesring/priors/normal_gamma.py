@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import digamma, gammaln
 
-from bayesring.priors.mode_prior import CoreShape, ModePrior
-from bayesring.priors.entry_gamma import gamma_divergence
 from bayesring.model.types import Axis, FloatArray, SlicePrior
+from bayesring.priors.entry_gamma import gamma_divergence
+from bayesring.priors.mode_prior import CoreShape, ModePrior
 
 
 class MeanAndPrecisions(NamedTuple):
@@ -78,7 +78,9 @@ class NormalGamma(ModePrior):
         """Draw (mu, psi) given the slices, and new slices around that mean."""
         return around_mean(noise, self.update_hyper(rng, core))
 
-    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalGammaParameters:
+    def conditional(
+        self, core: FloatArray, spread: FloatArray | None = None
+    ) -> NormalGammaParameters:
         """Conditional of (mu, psi) given the slices, equation (13)."""
         slices = core.reshape(len(core), -1)
         n_slices = len(slices)
@@ -94,18 +96,24 @@ class NormalGamma(ModePrior):
             d=self.d0 + 0.5 * (scatter + self.k0 * n_slices / k_n * average**2),
         )
 
-    def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> MeanAndPrecisions:
+    def update_hyper(
+        self, rng: Generator, core: FloatArray, hyper: Any = None
+    ) -> MeanAndPrecisions:
         """Draw (mu, psi) from their joint conditional given the slices."""
         parameters = self.conditional(core)
         precision = rng.gamma(parameters.c, size=parameters.m.size) / parameters.d
         noise = rng.standard_normal(parameters.m.size)
-        return MeanAndPrecisions(parameters.m + noise / np.sqrt(parameters.k * precision), precision)
+        return MeanAndPrecisions(
+            parameters.m + noise / np.sqrt(parameters.k * precision), precision
+        )
 
     def estimate_hyper(self, parameters: NormalGammaParameters) -> MeanAndPrecisions:
         """E[mu] and E[psi]."""
         return MeanAndPrecisions(parameters.m, parameters.c / parameters.d)
 
-    def expected_log_prob(self, core: FloatArray, spread: FloatArray, parameters: NormalGammaParameters) -> float:
+    def expected_log_prob(
+        self, core: FloatArray, spread: FloatArray, parameters: NormalGammaParameters
+    ) -> float:
         """E log p(core | mu, psi) - KL of the parameters of (mu, psi) from its prior."""
         slices = core.reshape(len(core), -1)
         psi = parameters.c / parameters.d

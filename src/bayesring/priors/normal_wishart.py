@@ -11,8 +11,8 @@ from numpy.random import Generator
 from scipy.linalg import solve_triangular
 from scipy.special import multigammaln
 
-from bayesring.priors.mode_prior import CoreShape, ModePrior
 from bayesring.model.types import Axis, FloatArray, SlicePrior
+from bayesring.priors.mode_prior import CoreShape, ModePrior
 
 
 class MeanAndPrecision(NamedTuple):
@@ -79,7 +79,9 @@ class NormalWishart(ModePrior):
         """Draw (mu, Omega) given the slices, and new slices around that mean."""
         return around_mean(noise, self.update_hyper(rng, core))
 
-    def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> NormalWishartParameters:
+    def conditional(
+        self, core: FloatArray, spread: FloatArray | None = None
+    ) -> NormalWishartParameters:
         """Conditional of (mu, Omega) given the slices, equation (12)."""
         slices = core.reshape(len(core), -1)
         n_slices, size = slices.shape
@@ -91,7 +93,9 @@ class NormalWishart(ModePrior):
         scale_inverse = prior.scale_inverse + centred.T @ centred + shift
         if spread is not None:
             scale_inverse += spread
-        return NormalWishartParameters(n_slices * average / k_n, k_n, prior.nu + n_slices, scale_inverse)
+        return NormalWishartParameters(
+            n_slices * average / k_n, k_n, prior.nu + n_slices, scale_inverse
+        )
 
     def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> MeanAndPrecision:
         """Draw (mu, Omega) from their joint conditional given the slices."""
@@ -170,7 +174,9 @@ def log_normal_wishart(hyper: MeanAndPrecision, parameters: NormalWishartParamet
     log_det = np.linalg.slogdet(precision)[1]
     log_det_scale = -np.linalg.slogdet(parameters.scale_inverse)[1]
     gap = mean - parameters.m
-    log_mean = 0.5 * (size * np.log(parameters.k / (2 * np.pi)) + log_det - parameters.k * gap @ precision @ gap)
+    log_mean = 0.5 * (
+        size * np.log(parameters.k / (2 * np.pi)) + log_det - parameters.k * gap @ precision @ gap
+    )
     log_precision = (
         0.5 * (parameters.nu - size - 1) * log_det
         - 0.5 * np.sum(parameters.scale_inverse * precision)

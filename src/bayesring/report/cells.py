@@ -16,9 +16,9 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from bayesring.data.observations import Observations
+from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior import Posterior
 from bayesring.posterior.suggest import candidate_cells, most_uncertain
-from bayesring.model.types import FloatArray, IntArray
 
 N_CANDIDATES = 20_000
 """Observations, or cells, among which surprises and doubts are looked for."""

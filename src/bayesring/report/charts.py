@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bayesring.model.types import FloatArray, IntArray
 from bayesring.report.cells import Likeness
 from bayesring.report.colours import LINES, SHARES
 from bayesring.report.fitted import Fitted
@@ -21,7 +22,6 @@ from bayesring.report.svg import (
     number,
     percent,
 )
-from bayesring.model.types import FloatArray, IntArray
 
 N_MAP_LABELS = 12
 UNIT = (0.0, 1.0)

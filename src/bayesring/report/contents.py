@@ -6,12 +6,12 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
+from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior.convergence import Diagnostics
 from bayesring.report import cells, summary
 from bayesring.report.cells import Doubts, Likeness, Part, Surprises
 from bayesring.report.fitted import Fitted
 from bayesring.report.summary import Calibration, Density, Reliability, Score
-from bayesring.model.types import FloatArray, IntArray
 
 PART_CELLS = 350_000
 """Cells whose predictions the page carries, at six bytes each."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bayesring.model.types import FloatArray, IntArray
 from bayesring.report.cells import Part, default_axes
 from bayesring.report.colours import ERRORS, VALUES, anchors
 from bayesring.report.fitted import Fitted
-from bayesring.model.types import FloatArray, IntArray
 
 MOST = 2**16 - 1
 """Numbers are sent as whole numbers from 1 to this; 0 is a missing one."""

@@ -11,13 +11,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from bayesring.data.writing import replacing
+from bayesring.model.types import FloatArray
 from bayesring.report import summary
 from bayesring.report.cells import Likeness, Part
 from bayesring.report.colours import ERRORS, LINES, SHARES, VALUES
 from bayesring.report.fitted import Fitted
 from bayesring.report.summary import Calibration, Reliability
-from bayesring.model.types import FloatArray
-from bayesring.data.writing import replacing
 
 STYLES = ("-", "--", ":", "-.")
 """Lines that tell chains apart without colour."""

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring.posterior.convergence import Diagnostics, diagnose
-from bayesring.infer.state import Trace
 from bayesring.data.labels import Labels
 from bayesring.data.observations import HeldOut, Observations
-from bayesring.posterior import Posterior
+from bayesring.infer.state import Trace
 from bayesring.model.types import IntArray
+from bayesring.posterior import Posterior
+from bayesring.posterior.convergence import Diagnostics, diagnose
 
 
 class Fitted(NamedTuple):

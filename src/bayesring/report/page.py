@@ -10,13 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from bayesring.data.writing import check_destination, replacing
 from bayesring.progress import step_progress
 from bayesring.report import explorer, sections
 from bayesring.report.again import again_section
 from bayesring.report.contents import gather, n_steps
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import listing, times
-from bayesring.data.writing import check_destination, replacing
 
 
 def write_page(fitted: Fitted, path: str | os.PathLike[str], progress: bool) -> Path:

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior.convergence import ESS_PER_CHAIN, RHAT_LIMIT
 from bayesring.report import charts, explorer, summary
 from bayesring.report.contents import Contents
@@ -24,7 +25,6 @@ from bayesring.report.markup import (
     times,
 )
 from bayesring.report.svg import number, percent
-from bayesring.model.types import FloatArray, IntArray
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 TOLERANCE = 0.04

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from bayesring import metrics
+from bayesring.data.observations import HeldOut, Observations
 from bayesring.infer.state import Trace
 from bayesring.likelihoods.likelihood import Likelihood
-from bayesring.data.observations import HeldOut, Observations
 from bayesring.model.types import FloatArray, IntArray
 
 LEVELS = np.append(np.arange(1, 20) / 20, 0.99)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.report.colours import anchors, paint
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.report.colours import anchors, paint
 
 WIDTH, HEIGHT = 400, 240
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42

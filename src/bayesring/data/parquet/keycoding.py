@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
-from bayesring.kernels import hashing
-from bayesring.kernels import pools as streams
 from bayesring.data.labels import KINDS, LONGEST, as_keys, bad_text
 from bayesring.data.parquet.arrowkeys import KeyType, bits_of, numbers_of, texts_of
+from bayesring.kernels import hashing
+from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray
 
 DENSE = 1 << 24

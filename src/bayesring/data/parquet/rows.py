@@ -24,10 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.kernels import pools as streams
 from bayesring.data.labels import Labels
-from bayesring.data.parquet.reading import Group, ParquetFiles, Part
 from bayesring.data.parquet.keycoding import BadText, Tally
+from bayesring.data.parquet.reading import Group, ParquetFiles, Part
 from bayesring.data.parquet.shuffling import (
     Chunk,
     Coding,
@@ -38,6 +37,7 @@ from bayesring.data.parquet.shuffling import (
     make_coders,
     shuffled,
 )
+from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray, Moments
 
 CHUNK = 1 << 20

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
-from bayesring.kernels import pools as streams
 from bayesring.data.labels import Labels
-from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, Part
 from bayesring.data.parquet.keycoding import Coder, copies, make_coder
+from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, Part
+from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray
 
 LANES = 32

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
-from bayesring.data.splitting import FEWEST
 from bayesring.data.batches import ArrayRows, Chunk, Sources
-from bayesring.engine.streams import Streams
 from bayesring.data.observations import Observations
 from bayesring.data.parquet.rows import NO_ROWS, ParquetRows, Survey
 from bayesring.data.parquet.shuffling import Coding
+from bayesring.data.splitting import FEWEST
+from bayesring.engine.streams import Streams
 from bayesring.model.types import IntArray
 
 HELD_OUT, HELD_SHARE = 20_000, 0.1
