@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from bayesring import metrics
-from bayesring.posterior.convergence import DiagnosticWarning
-from bayesring.datasets.dataset import N_FOLDS
 from bayesring.data.observations import Observations
+from bayesring.datasets.dataset import N_FOLDS
 from bayesring.model.types import FloatArray
+from bayesring.posterior.convergence import DiagnosticWarning
 from paper.contenders import METHODS, OURS, SMURFF, Job, Predictor
 from paper.results_store import Result, ResultsStore
 from paper.runner import ResultCell

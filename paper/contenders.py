@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring import metrics
+from bayesring.data.observations import Observations
 from bayesring.estimator import TensorRing
 from bayesring.model.rank import Adaption
-from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
 from paper import baselines
 from paper.runner import Unavailable

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from rich.progress import track
 
-from bayesring.model import ring
 from bayesring.checks import import_pyarrow
 from bayesring.kernels.entries import entries
+from bayesring.model import ring
 from bayesring.model.types import FloatArray, RingSize
 
 GROUP = 1_000_000

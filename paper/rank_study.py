@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from bayesring.priors.protocol import CorePrior, RingPrior
 
+from bayesring.data.observations import Observations
 from bayesring.datasets import make_ring
-from bayesring.infer import gibbs, holdout
-from bayesring.infer.problem import make_problem
-from bayesring.model.rank import Adaption, RankPolicy, Truncation
-from bayesring.infer.chains import Chain, Schedule, explore
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import one_blas_thread
+from bayesring.infer import gibbs, holdout
+from bayesring.infer.chains import Chain, Schedule, explore
+from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Gaussian
-from bayesring.data.observations import Observations
-from bayesring.priors import Fixed, GammaProcess
-from bayesring.priors.protocol import CorePrior, RingPrior
+from bayesring.model.rank import Adaption, RankPolicy, Truncation
 from bayesring.model.types import FloatArray
+from bayesring.priors import Fixed, GammaProcess
 from paper.baselines import BayesianRingVI
 from paper.results_store import Result, ResultsStore, write_json
 from paper.runner import ResultCell

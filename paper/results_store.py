@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bayesring
-from bayesring.posterior.store import replacing
+from bayesring.data.writing import replacing
 
 Result = dict[str, Any]
 ROOT = Path(__file__).parents[1]

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring.datasets import make_ring
-from bayesring.infer.problem import make_problem
-from bayesring.engine.threads import ChainThreads
-from bayesring.likelihoods import Gaussian
 from bayesring.data.observations import Observations
+from bayesring.datasets import make_ring
+from bayesring.engine.threads import ChainThreads
+from bayesring.infer.problem import make_problem
+from bayesring.likelihoods import Gaussian
 from bayesring.priors import NormalWishart, RingPrior
 from paper.baselines import BayesianRingVI
 from paper.bench.online import Pupil

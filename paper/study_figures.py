@@ -10,10 +10,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from bayesring.data.writing import replacing
+from bayesring.model.types import FloatArray
 from bayesring.report.colours import LINES
 from bayesring.report.figures import save
-from bayesring.posterior.store import replacing
-from bayesring.model.types import FloatArray
 
 
 def plot_heat_maps(

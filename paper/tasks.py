@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesring import metrics
+from bayesring.data.observations import Observations
 from bayesring.datasets import (
     Dataset,
     load_alog,
@@ -17,7 +18,6 @@ from bayesring.datasets import (
     load_kinship,
     load_ushcn,
 )
-from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray
 
 

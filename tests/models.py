@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bayesring import likelihoods, priors
-from bayesring.model.joint import draw_prior, simulate
 from bayesring.engine.operations import UPDATES
-from bayesring.priors import GammaProcess, RingPrior
+from bayesring.model.joint import draw_prior, simulate
 from bayesring.model.types import RingSize
+from bayesring.priors import GammaProcess, RingPrior
 
 # Settings with light tails, so that moments exist and chains mix; a class that is not named here
 # is tested with its defaults.
@@ -29,7 +29,7 @@ def found_in(package, protocols):
 
 LIKELIHOODS = found_in(likelihoods, {"Likelihood"})
 CORE_PRIORS = found_in(
-    priors, {"BondPrior", "CorePrior", "RingPrior", "GammaProcess", "UnitWeights"}
+    priors, {"BondPrior", "Coupling", "ModePrior", "RingPrior", "GammaProcess", "UnitWeights"}
 )
 
 
@@ -55,6 +55,6 @@ def random_coords(rng, shape, n):
 
 def draw_model(rng, likelihood, core_prior, shape=(3, 4, 2), rank=(2, 3, 1), n=12, strands=1):
     """State and data drawn from the prior: (state, data, prior)."""
-    prior = RingPrior(core_prior, GammaProcess(3.0))
+    prior = RingPrior((core_prior,), GammaProcess(3.0))
     state = draw_prior(rng, shape, RingSize(strands, rank), likelihood, prior)
     return state, simulate(rng, state, random_coords(rng, shape, n), shape, likelihood), prior

@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesring import load
-from bayesring.command import cli
-from bayesring.command import demo
+from bayesring.command import cli, demo
 
 QUICK = ["--rank", "2", "--warmup", "8", "--draws", "6", "--chains", "1", "--quiet"]
 KEYS = ["--modes", "place,day,number", "--value", "t"]

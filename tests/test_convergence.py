@@ -13,9 +13,9 @@ import pytest
 from matplotlib import pyplot
 
 from bayesring import TensorRing, load
-from bayesring.posterior.convergence import DiagnosticWarning, entry_draws
-from bayesring.model.rank import Adaption
 from bayesring.likelihoods import Gaussian
+from bayesring.model.rank import Adaption
+from bayesring.posterior.convergence import DiagnosticWarning, entry_draws
 from tests.test_estimator import SHAPE, planted
 
 CELLS = np.array([[0, 1, 2], [7, 8, 9]])

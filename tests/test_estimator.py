@@ -9,10 +9,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from bayesring import TensorRing, metrics, progress
-from bayesring.model import ring
 from bayesring.datasets import load_ushcn, random_split
-from bayesring.model.rank import Adaption, Truncation
 from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.model import ring
+from bayesring.model.rank import Adaption, Truncation
 from bayesring.priors import Fixed, GammaProcess, NormalGamma, RingPrior
 from tests.models import random_coords
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bayesring import TensorRing, metrics
-from bayesring.model import ring
+from bayesring.data.observations import Observations
 from bayesring.infer.holdout import FEWEST, MEMORY, MOST, RunningMoments, hold_out, pooled
 from bayesring.likelihoods import Gaussian
-from bayesring.data.observations import Observations
+from bayesring.model import ring
 from tests.models import random_coords
 
 SHAPE = (12, 12, 12)

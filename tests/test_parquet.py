@@ -158,7 +158,9 @@ def test_ranges_that_grow_are_counted(tmp_path, rng, monkeypatch):
     steps = np.arange(N)
     table = pa.table({"i": steps // 2, "j": -3 * steps, "value": rng.normal(size=N)})
     check_same_as_in_memory(opened(tmp_path / "x.parquet", table), table, ("i", "j"))
-    monkeypatch.setattr("bayesring.data.parquet.keycoding.DENSE", 5000)  # the table is given up half-way
+    monkeypatch.setattr(
+        "bayesring.data.parquet.keycoding.DENSE", 5000
+    )  # the table is given up half-way
     check_same_as_in_memory(opened(tmp_path / "x.parquet", table), table, ("i", "j"))
 
 

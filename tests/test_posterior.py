@@ -7,12 +7,12 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from bayesring.posterior.posterior import posterior as posterior_module
-from bayesring.model import ring
 from bayesring.infer.chains import Draws
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.posterior import Posterior
+from bayesring.model import ring
 from bayesring.model.types import RingSize
+from bayesring.posterior import Posterior
+from bayesring.posterior.posterior import posterior as posterior_module
 from tests.models import random_coords
 
 SHAPE = (4, 3, 5)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring.model import ring
 from bayesring.datasets import make_ring
+from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
-from bayesring.model import rank as rank_module
+from bayesring.infer.chains import Schedule, run_chains
 from bayesring.infer.problem import StepInfo, make_problem
+from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.model import rank as rank_module
+from bayesring.model import ring
 from bayesring.model.bonds import (
     bond_basis,
     opened_moments,
@@ -27,11 +30,8 @@ from bayesring.model.rank import (
     add_strands,
     keep_strands,
 )
-from bayesring.infer.chains import Schedule, run_chains
-from bayesring.engine.streams import Streams
-from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.priors import Fixed, NormalWishart
 from bayesring.model.types import RingSize
+from bayesring.priors import Fixed, NormalWishart
 from paper.rank_study import find_rank
 from tests.models import CORE_PRIORS, draw_model, name_of
 from tests.sampling import bugs

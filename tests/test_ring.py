@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesring.model import ring
 from bayesring.kernels.entries import entries as entries_kernel
+from bayesring.model import ring
 
 
 @st.composite

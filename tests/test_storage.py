@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bayesring import TensorRing, load
-from bayesring.posterior import store as storage
 from bayesring.data.observations import HeldOut
+from bayesring.posterior import store as storage
 
 X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
 

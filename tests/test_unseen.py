@@ -10,20 +10,19 @@ import pytest
 from scipy.stats import chisquare
 
 from bayesring import TensorRing, load
-from bayesring.posterior import unseen
-from bayesring.infer.problem import make_problem
-from bayesring.model.joint import draw_prior, simulate
-from bayesring.model.rank import FixedRank
-from bayesring.infer.chains import Chain, Draws, Schedule, collect, run_chains
+from bayesring.data.observations import Observations
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import one_blas_thread
+from bayesring.infer.chains import Chain, Draws, Schedule, collect, run_chains
+from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Gaussian
-from bayesring.data.observations import Observations
-from bayesring.posterior import Posterior
-from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
+from bayesring.model.joint import draw_prior, simulate
+from bayesring.model.rank import FixedRank
 from bayesring.model.ring import flatten, unweighted, weighted
 from bayesring.model.types import RingSize
+from bayesring.posterior import Posterior, unseen
 from bayesring.posterior.unseen import widen
+from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
 from tests.models import CORE_PRIORS, draw_model, name_of
 from tests.sampling.ladder import batch_error
 

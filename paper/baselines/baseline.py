@@ -20,12 +20,12 @@ from bayesring.checks import (
     check_within,
     unknown_name,
 )
+from bayesring.data.observations import Observations, in_order
 from bayesring.engine.threads import one_blas_thread
 from bayesring.metrics import binary_log_score
-from bayesring.data.observations import Observations, in_order
+from bayesring.model.types import FloatArray, IntArray
 from bayesring.progress import step_progress
 from bayesring.settings import LIKELIHOODS, seed_of
-from bayesring.model.types import FloatArray, IntArray
 
 Step = Callable[[str], None]
 MARGIN = 0.05

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator, RandomState
 
-from bayesring.model import ring
 from bayesring.checks import free_memory
 from bayesring.data.observations import Observations
+from bayesring.model import ring
 from bayesring.model.types import FloatArray, IntArray, RingSize
 from paper.baselines.baseline import PredictiveMoments, Step, TooLarge
 from paper.baselines.ring_moments import (

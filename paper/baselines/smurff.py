@@ -11,8 +11,8 @@ from numpy.random import Generator, RandomState
 from scipy.special import ndtr
 
 from bayesring.checks import check_count
-from bayesring.engine.threads import count_threads
 from bayesring.data.observations import Observations
+from bayesring.engine.threads import count_threads
 from bayesring.model.types import FloatArray, IntArray
 from paper.baselines.baseline import Baseline, PredictiveMoments, Step
 from paper.baselines.views import lay_out

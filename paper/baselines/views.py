@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesring.kernels.sorting import slice_starts
 from bayesring.data.observations import Observations
+from bayesring.kernels.sorting import slice_starts
 from bayesring.model.types import FloatArray, IntArray
 
 

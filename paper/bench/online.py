@@ -9,18 +9,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bayesring import TensorRing, metrics
-from bayesring.datasets import load_dblp
 from bayesring.infer.learner import Learner
 from bayesring.infer.online_em import RATE
+from bayesring.learning import batch_size_of
+
+from bayesring import TensorRing, metrics
 from bayesring.data.batches import ArrayRows, batches
+from bayesring.data.observations import Observations
+from bayesring.datasets import load_dblp
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import one_blas_thread
-from bayesring.learning import batch_size_of
 from bayesring.likelihoods import Gaussian
-from bayesring.data.observations import Observations
-from bayesring.priors import NormalWishart, RingPrior
 from bayesring.model.types import RingSize
+from bayesring.priors import NormalWishart, RingPrior
 from paper.bench.processes import run_alone
 from paper.bench.timing import CLIMATE, CLIMATE_N, Measurement, least, random_data
 from paper.planted_stream import make_stream

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from bayesring import TensorRing, metrics
-from bayesring.posterior import diagnostics
-from bayesring.model import ring
-from bayesring.datasets import load_enron, load_ushcn
-from bayesring.infer import holdout
-from bayesring.engine.threads import ChainThreads, count_threads, one_blas_thread
-from bayesring.likelihoods import Gaussian
 from bayesring.data.observations import Observations
+from bayesring.datasets import load_enron, load_ushcn
+from bayesring.engine.threads import ChainThreads, count_threads, one_blas_thread
+from bayesring.infer import holdout
+from bayesring.likelihoods import Gaussian
+from bayesring.model import ring
+from bayesring.posterior import diagnostics
 from bayesring.priors import CorePrior, Fixed, NormalWishart
 from paper.baselines.smurff import smurff_session
 from paper.bench.timing import CLIMATE, Measurement, TimedChain, least, random_data

@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from bayesring import TensorRing
-from bayesring.posterior import diagnostics
-from bayesring.model import ring
-from bayesring.infer import gibbs, holdout
-from bayesring.infer.problem import make_problem
+from bayesring.engine.operations import ENTRYWISE, JOINT, CoreTask
 from bayesring.engine.streams import Purpose
 from bayesring.engine.threads import ChainThreads, count_threads, one_blas_thread
-from bayesring.engine.operations import ENTRYWISE, JOINT, CoreTask
+from bayesring.infer import gibbs, holdout
+from bayesring.infer.problem import make_problem
 from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.model import ring
+from bayesring.posterior import diagnostics
 from bayesring.priors import Fixed, NormalWishart, RingPrior
 from paper.bench.timing import (
     CLIMATE,

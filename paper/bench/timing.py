@@ -12,14 +12,14 @@ import numba
 import numpy as np
 
 from bayesring import __version__
-from bayesring.model import ring
+from bayesring.data.observations import Observations
+from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
 from bayesring.infer.problem import BlockMap, Problem, make_problem
-from bayesring.engine.streams import Streams
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
-from bayesring.data.observations import Observations
-from bayesring.priors import CorePrior, Fixed, RingPrior
+from bayesring.model import ring
 from bayesring.model.types import FloatArray, RingSize, RingState
+from bayesring.priors import CorePrior, Fixed, RingPrior
 
 CLIMATE = (17, 125, 156)
 CLIMATE_N = 33_150

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from bayesring import likelihoods, priors
-from bayesring.posterior import store as storage
+from bayesring.engine.operations import UPDATES
+from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
-from bayesring.engine.streams import Streams
-from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Likelihood
-from bayesring.priors import CorePrior
 from bayesring.model.types import Moments
+from bayesring.posterior import store as storage
+from bayesring.priors import CorePrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, draw_model, name_of
 
 

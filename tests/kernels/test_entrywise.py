@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring.model import ring
 from bayesring.kernels import entrywise as kernel
+from bayesring.model import ring
 from tests.kernels.test_slices import CASES, problem
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring.model import ring
 from bayesring.kernels import tiles
+from bayesring.model import ring
 from bayesring.model.types import RingSize
 from tests.models import random_coords
 

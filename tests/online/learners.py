@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-
 from bayesring.infer.learner import E_STEP, Learner
+
 from bayesring.engine.streams import Streams
 from bayesring.kernels.adam import FIRST
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
 from bayesring.model.types import RingSize
+from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
 from tests.models import random_coords
 
 LIKELIHOODS = [Gaussian(2.0, 2.0, 3.0), Bernoulli()]

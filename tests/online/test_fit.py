@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from bayesring.learning import batch_size_of
 
 from bayesring import settings
 from bayesring.infer import online_em
-from bayesring.model.rank import StrandGrowth
-from bayesring.learning import batch_size_of
 from bayesring.likelihoods import Bernoulli
+from bayesring.model.rank import StrandGrowth
 from tests.online.planted import SHAPE, make, planted, rms
 
 

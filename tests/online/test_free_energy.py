@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring.model import ring
+from bayesring.data.batches import ArrayRows
+from bayesring.data.observations import Observations
+from bayesring.engine.streams import Streams
 from bayesring.infer import learner as learner_module
 from bayesring.infer.free_energy import free_energy
-from bayesring.data.batches import ArrayRows
-from bayesring.engine.streams import Streams
-from bayesring.data.observations import Observations
+from bayesring.model import ring
 from bayesring.priors import NormalWishart, RingPrior
 from tests.online.learners import (
     LIKELIHOODS,

@@ -8,9 +8,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from bayesring.infer.learner import Learner
 
 from bayesring import TensorRing, load, settings
-from bayesring.infer.learner import Learner
 from bayesring.priors import EntryGamma, NormalGamma
 from tests.online.planted import SHAPE, make, planted, rms
 

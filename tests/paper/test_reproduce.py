@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from bayesring.data.observations import Observations
 from bayesring.datasets import load_enron, random_fold
 from bayesring.datasets.dataset import Dataset, Description, numbered, whole
 from bayesring.datasets.splits import Fold
-from bayesring.data.observations import Observations
 from paper import (
     accuracy,
     comparison,

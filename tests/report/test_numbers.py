@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from bayesring.likelihoods import Gaussian
 from bayesring.data.observations import HeldOut, Observations
+from bayesring.likelihoods import Gaussian
 from bayesring.report import cells, summary
 from bayesring.report.svg import number, percent, ticks
 from tests.report.conftest import SHAPE

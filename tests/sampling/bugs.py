@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesring.infer import gibbs
-from bayesring.model import rank
 from bayesring.engine import operations as updates
+from bayesring.infer import gibbs
 from bayesring.likelihoods import Gaussian
+from bayesring.model import rank
 from bayesring.priors import GammaProcess
 
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chisquare
 
-from bayesring.model import ring
+from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
+from bayesring.model import ring
 from bayesring.model.joint import draw_prior, simulate
-from bayesring.engine.streams import Streams
 from bayesring.model.types import RingSize
 
 COORDS = np.array(

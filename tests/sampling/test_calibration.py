@@ -7,6 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.model.types import RingSize
 from bayesring.priors import (
     Fixed,
     GammaProcess,
@@ -15,7 +16,6 @@ from bayesring.priors import (
     RingPrior,
     UnitWeights,
 )
-from bayesring.model.types import RingSize
 from tests.models import SAMPLERS, name_of
 from tests.sampling import bugs
 from tests.sampling.ladder import SIZE, calibration
@@ -27,7 +27,7 @@ PROCESS = GammaProcess(3.0)
 
 def run(likelihood, core_prior, update, seed, n_simulations=200, size=SIZE, weights=PROCESS):
     with threadpool_limits(1):
-        prior = RingPrior(core_prior, weights)
+        prior = RingPrior((core_prior,), weights)
         return calibration(likelihood, prior, UPDATES[update], seed, n_simulations, size=size)
 
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, norm
 
-from bayesring.model import ring
+from bayesring.engine.operations import CoreTask
+from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
-from bayesring.model.joint import log_joint
-from bayesring.engine.streams import Streams
-from bayesring.engine.operations import CoreTask
 from bayesring.likelihoods import Gaussian
+from bayesring.model import ring
+from bayesring.model.joint import log_joint
+from bayesring.model.types import WorkingResponse
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart
 from bayesring.priors.normal_wishart import log_normal_wishart
-from bayesring.model.types import WorkingResponse
 from tests.models import CORE_PRIORS, LIKELIHOODS, draw_model, name_of
 
 SHAPES = [

@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from bayesring.engine.operations import UPDATES
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.priors import GammaProcess, NormalGamma, NormalWishart, RingPrior, UnitWeights
 from bayesring.model.types import RingSize
+from bayesring.priors import GammaProcess, NormalGamma, NormalWishart, RingPrior, UnitWeights
 from tests.models import LIKELIHOODS, SAMPLERS, name_of
 from tests.sampling import bugs
 from tests.sampling.ladder import SIZE, geweke
@@ -29,7 +29,7 @@ STRANDS, SQUARE = RingSize(2, (2, 1, 2)), RingSize(1, (2, 2, 2))
 
 def run(likelihood, core_prior, update, seed, n, size=SIZE, weights=PROCESS):
     with threadpool_limits(1):
-        prior = RingPrior(core_prior, weights)
+        prior = RingPrior((core_prior,), weights)
         return geweke(likelihood, prior, UPDATES[update], seed, n, size)
 
 

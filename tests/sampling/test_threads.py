@@ -11,16 +11,16 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from bayesring import TensorRing
-from bayesring.infer import gibbs
-from bayesring.infer.problem import make_problem
-from bayesring.model.rank import Adaption, FixedRank, StrandGrowth
-from bayesring.infer.chains import Schedule, run_chains
-from bayesring.engine.threads import ChainThreads
-from bayesring.engine.operations import UPDATES
-from bayesring.likelihoods import Gaussian
 from bayesring.data.observations import Block, Observations, mode_views
-from bayesring.priors import RingPrior
+from bayesring.engine.operations import UPDATES
+from bayesring.engine.threads import ChainThreads
+from bayesring.infer import gibbs
+from bayesring.infer.chains import Schedule, run_chains
+from bayesring.infer.problem import make_problem
+from bayesring.likelihoods import Gaussian
+from bayesring.model.rank import Adaption, FixedRank, StrandGrowth
 from bayesring.model.types import RingSize
+from bayesring.priors import RingPrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coords
 
 SHAPE = (3, 40, 30)

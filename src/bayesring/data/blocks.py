@@ -102,7 +102,7 @@ def _blocks_of_mode(
     return tuple(blocks)
 
 
-def observations_of(blocks: tuple[Block, ...], shape: tuple[int, ...]) -> Observations:
+def observations_of(blocks: Sequence[Block], shape: tuple[int, ...]) -> Observations:
     """The sorted observations from which the blocks of the first mode were made."""
     n = sum(block.values.size for block in blocks)
     columns = np.empty((len(shape), n), dtype=np.int32)

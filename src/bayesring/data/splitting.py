@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
 from bayesring.data.observations import Observations, in_order
-from bayesring.model.types import FloatArray, Given, IntArray
+from bayesring.model.types import Given, IntArray
 
 SHARE = 0.1
 FEWEST, MOST = 50, 1_000
@@ -46,7 +46,7 @@ def rejoin(explored: Observations, held: Held) -> Observations:
     stayed = np.ones(n, dtype=bool)
     stayed[held.places] = False
 
-    def joined(stayed_part: FloatArray, held_part: FloatArray) -> FloatArray:
+    def joined(stayed_part: NDArray[Any], held_part: NDArray[Any]) -> NDArray[Any]:
         whole = np.empty(n, dtype=held_part.dtype)
         whole[stayed], whole[held.places] = stayed_part, held_part
         return whole

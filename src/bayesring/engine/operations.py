@@ -36,7 +36,7 @@ class CoreTask(NamedTuple):
     streams: Streams
     scan: int
     runs: IntArray | None = None
-    """(n, 2), first slice and slice after the last of what is drawn jointly; None for each alone."""
+    """(n, 2), first slice and slice behind the last of what is drawn jointly; None: each alone."""
 
 
 class StatisticsTask(NamedTuple):
@@ -143,7 +143,9 @@ def draw_run(
         assert prior.links is not None
         return np.asarray(prior.links[link] * prior.precision @ task.core[slice_at].ravel())
 
-    lowers, bands, solved = [], [], []
+    lowers: list[FloatArray] = []
+    bands: list[FloatArray] = []
+    solved: list[FloatArray] = []
     for i, (precision, shift) in enumerate(terms):
         matrix = own(factors, i) * prior.precision + np.diag(own(diagonal, i)) + precision
         right = own(linear, i) + shift

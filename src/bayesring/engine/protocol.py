@@ -49,6 +49,7 @@ class Engine(ABC):
         trace: TracebackType | None,
     ) -> None:
         """Let go of what was needed."""
+        return
 
     def place(self, blocks: tuple[Block, ...]) -> Blocks:
         """Put the blocks of a mode where they will be worked on."""

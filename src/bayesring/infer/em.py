@@ -95,8 +95,9 @@ def learn(
     """
     work = Workspace(estimate, setting)
     position = estimate.position
-    for (columns, values), position in batches:
+    for (columns, values), after in batches:
         work.learn(columns, values, rate, expects)
+        position = after
     return work.frozen()._replace(position=position)
 
 

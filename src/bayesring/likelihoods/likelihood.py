@@ -178,6 +178,7 @@ class Likelihood(ABC):
 
     def check(self, values: FloatArray) -> None:
         """Raise a ValueError that names the first row with a value that cannot occur."""
+        return
 
     def data_concerns(self, values: FloatArray) -> list[str]:
         """Sentences on training values that are possible but say little, if any."""

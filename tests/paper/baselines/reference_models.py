@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from bayesring.model import ring
 from bayesring.data.observations import Observations, in_order
+from bayesring.model import ring
 from paper.baselines import bayesian_cp, ring_vi
 from paper.baselines.ring_moments import unpack_transposed
 from paper.baselines.variational import GammaPriors
