@@ -15,7 +15,7 @@ from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.model import ring
 from bayesring.model.joint import draw_prior, simulate
-from bayesring.model.types import RingSize
+from bayesring.model.types import NOTHING, RingSize
 
 COORDS = np.array(
     [[0, 0, 0], [1, 1, 0], [0, 2, 1], [1, 0, 1], [1, 2, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0]]
@@ -69,13 +69,13 @@ def statistics(state, data) -> dict[str, float]:
     return found
 
 
-def geweke(likelihood, prior, update, seed: int, n: int, size=SIZE) -> Geweke:
+def geweke(likelihood, prior, update, seed: int, n: int, size=SIZE, given=NOTHING) -> Geweke:
     """Geweke (2004): draws of (theta, y) from the prior, and by scan-then-data, must agree."""
     rng, streams = np.random.default_rng(seed), Streams.of_chain(seed, 0)
 
     def from_prior():
         state = draw_prior(rng, SHAPE, size, likelihood, prior)
-        return state, simulate(rng, state, COORDS, SHAPE, likelihood)
+        return state, simulate(rng, state, COORDS, SHAPE, likelihood, given)
 
     direct = [list(statistics(*from_prior()).values()) for _ in range(n)]
     state, data = from_prior()
@@ -83,7 +83,7 @@ def geweke(likelihood, prior, update, seed: int, n: int, size=SIZE) -> Geweke:
     for scan in range(1, n + 1):
         problem = make_problem(data, likelihood, prior, update)
         state, _ = gibbs.step(streams, scan, state, problem)
-        data = simulate(rng, state, COORDS, SHAPE, likelihood)
+        data = simulate(rng, state, COORDS, SHAPE, likelihood, given)
         found = statistics(state, data)
         chain.append(list(found.values()))
     gap = np.mean(chain, axis=0) - np.mean(direct, axis=0)
