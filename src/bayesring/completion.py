@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,7 @@ from bayesring.estimator import TensorRing
 from bayesring.likelihoods import Likelihood
 from bayesring.model.types import FloatArray
 from bayesring.posterior import Prediction
-from bayesring.progress import say
-from bayesring.report.brief import brief
-from bayesring.report.fitted import Fitted
-from bayesring.report.markup import listing
-from bayesring.report.methods import Reporting
+from bayesring.reporting import Reporting
 
 KEEP = {"mean": True, "std": False, "lower": True, "upper": True}
 """Whether a known cell keeps its value in a statistic; else it is zero there."""
@@ -53,13 +49,15 @@ class Completion(Reporting):
     notes: tuple[str, ...] = ()
     """What was decided on the way."""
 
-    def _fitted(self) -> Fitted:
-        return self.model._fitted()
+    def _parts(self) -> Mapping[str, Any]:
+        return self.model._parts()
 
     def _repr_html_(self) -> str:
         """What notebooks show: the filled cells, and the model at a glance."""
         filled = f"{self.n_filled:,} cells filled, with {self.level:.0%} intervals."
-        return listing([filled, *self.notes], "notes") + brief(self._fitted())
+        from bayesring.report.markup import listing
+
+        return listing([filled, *self.notes], "notes") + self._brief()
 
 
 def complete(
@@ -92,6 +90,8 @@ def complete(
     container = open_gaps(data, modes, value, fill, implicit)
     chosen, notes = choose_likelihood(likelihood, container.observations.values)
     if settings.get("progress", True):
+        from bayesring.progress import say
+
         say(notes)
     return fill_gaps(container, TensorRing(likelihood=chosen, **settings), level, notes)
 

@@ -1,4 +1,4 @@
-"""`TensorRing`, the estimator: a thin shell over sampler, posterior and storage."""
+"""`TensorRing`, the estimator: a thin shell over fitting, posterior and storage."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator, RandomState
 from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
-from sklearn.utils import ClassifierTags, RegressorTags, Tags, estimator_html_repr
+from sklearn.utils import RegressorTags, Tags, estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
 from bayesring.data import inputs
 from bayesring.data.labels import Labels, NewLabels
-from bayesring.data.observations import Observations
+from bayesring.data.observations import COMPACT, Observations, in_order
 from bayesring.data.parquet import ParquetRows, Survey
 from bayesring.data.tables import describe_new, open_table, values_of
+from bayesring.engine.streams import Purpose, aside
 from bayesring.engine.threads import Threads
 from bayesring.fitting import Fit, fit_files, fit_memory, fit_more, open_files, survey_files
+from bayesring.infer.estimate import RingEstimate
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
 from bayesring.model.types import FloatArray, IntArray
-from bayesring.posterior import Posterior, Prediction, store
+from bayesring.posterior import Posterior
 from bayesring.posterior.convergence import (
     Diagnostics,
     DiagnosticWarning,
@@ -41,13 +43,8 @@ from bayesring.posterior.modelfiles import describe, read_model, write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
 from bayesring.posterior.unseen import widen
 from bayesring.priors import ModePrior, RingPrior
-from bayesring.report.brief import brief
-from bayesring.report.fitted import Fitted
-from bayesring.report.methods import Reporting
-from bayesring.settings import LIKELIHOODS, Settings, resolve
-
-SAMPLE_STREAM = 1
-"""Sets the stream of `sample` apart from a user's own stream of the same seed."""
+from bayesring.reporting import Reporting
+from bayesring.settings import Settings, resolve
 
 
 class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
@@ -98,6 +95,11 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         `bayesring.data.observations.HeldOut`, or None if none were held out
     """
 
+    posterior_: Posterior
+    prior_: RingPrior
+    estimates_: list[RingEstimate]
+    seed_: int
+
     def __init__(
         self,
         rank: str | int | tuple[int, ...] | RankPolicy = "auto",
@@ -143,29 +145,25 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         shape: tuple[int, ...] | None = None,
         modes: Sequence[str] | None = None,
         value: str | None = None,
-    ) -> TensorRing:
+    ) -> Self:
         """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D).
 
         Or given a long table `X` (pandas, polars, pyarrow): `modes` names its key columns and
-        `value` the column of values, unless both are obvious or `y` holds the values. Keys may be
-        text, categories, numbers or dates; numbers are labels, too. Times with a time zone are
-        known in any zone from then on; times without one are other keys, and each is refused where
-        the other was fitted. Rows without a value are not used, but their labels are known from
-        then on. A table of integer coordinates with `y`, and without `modes`, is taken as
-        coordinates.
+        `value` the column of values, unless both are obvious or `y` holds the values; with `y` and
+        without `modes`, all columns are keys. Keys may be text, categories, numbers or dates;
+        numbers are labels, too. Rows without a value are not used, but their labels are known from
+        then on.
 
         Or, with online EM, given the path of Parquet data (a file or a folder), which are never
         held in memory; `modes` and `value` name their columns.
         """
         if isinstance(X, (str, os.PathLike)):
-            files = open_files(X, y, modes, value, self._settings(modes or ()))
+            files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
             return self.fit_rows(files, survey_files(files, self.progress))
         wanted = self.shape if shape is None else shape
         return self.fit_observations(*inputs.observe(X, y, wanted, modes, value))
 
-    def fit_observations(
-        self, data: Observations, labels: Labels, kind: str | None = None
-    ) -> TensorRing:
+    def fit_observations(self, data: Observations, labels: Labels, kind: str | None = None) -> Self:
         """Sample the posterior given observations in coordinates, with the labels they stand for.
 
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
@@ -176,12 +174,15 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         likelihood.check(data.values)
         for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=3)
+        kept = len(data.values) < COMPACT
+        if kept:
+            data = in_order(data)
         self._adopt(fit_memory(data, settings), settings)
         self.labels_, self.table_kind_ = labels, kind
-        self.n_observations_, self.observed_ = len(data.values), store.kept(data)
+        self.n_observations_, self.observed_ = len(data.values), data if kept else None
         return self
 
-    def fit_rows(self, files: ParquetRows, survey: Survey) -> TensorRing:
+    def fit_rows(self, files: ParquetRows, survey: Survey) -> Self:
         """Learn from Parquet data of which the labels are known.
 
         If the data cannot be read to their end, what was learned until then is kept, and the
@@ -199,87 +200,66 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             ) from failure
         return self
 
-    def _settings(self, names: Sequence[str] = ()) -> Settings:
-        """The parameters, checked, for modes of these names."""
-        return resolve(self.get_params(deep=False), names)
-
-    def _adopt(self, found: Fit, settings: Settings) -> None:
-        """Take over what was found."""
-        outcome, model, units = found
-        self.posterior_ = Posterior(
-            units.shape,
-            outcome.likelihood,
-            units.location,
-            units.scale,
-            tuple(kept for kept, _ in outcome.chains),
-            Threads(settings.n_jobs),
-        )
-        self.prior_ = model.prior
-        self.trace_ = [trace for _, trace in outcome.chains]
-        self.sampled_, self.estimates_ = outcome.sampled, list(outcome.estimates)
-        self.seed_ = settings.seed
-        looks = max(len(trace.log_likelihood) for trace in self.trace_)
-        self.warmup_ = settings.warmup if outcome.sampled else looks
-        held = outcome.held_out
-        self.held_out_ = None if held is None else held.in_units(units.location, units.scale)
-        self.description_ = describe(self.get_params(deep=False), model, settings.seed)
-        self._set_fitted()
-
     @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
-    def partial_fit(
-        self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None
-    ) -> TensorRing:
+    def partial_fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
         """Go on with new observations; only for online EM. The first call fits.
 
         What was learned before enters as a prior: the old observations are not needed again.
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
+        Interrupted, it leaves the model as it was.
         """
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, shape=shape)
-        posterior, settings = self.posterior_, self._settings(self.labels_.names)
+        posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         model = settings.model._replace(likelihood=posterior.likelihood, prior=self.prior_)
-        estimates, drawn = fit_more(
-            self.estimates_, data, model, settings._replace(seed=self.seed_)
-        )
-        # only here, at the end, anything changes: an interrupt leaves the model as it was
+        estimates, drawn = fit_more(self.estimates_, data, model, settings)
+        # only here, at the end, anything changes
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
         self.estimates_, self.labels_, self.observed_ = estimates, labels, None
         self.n_observations_ += len(data.values)
         self._set_fitted()
         return self
 
-    def predict(
-        self, X: Any, return_std: bool = False, *, noise: bool | None = None, level: float = 0.9
-    ) -> Any:
-        """Posterior mean of a new observation at each row of `X`; Bernoulli: P(y = 1).
+    def predict(self, X: Any, return_std: bool = False, *, noise: bool = True) -> Any:
+        """Posterior mean of a new observation at each row of `X`, (n,); Bernoulli: P(y = 1).
 
         With `return_std`, also its standard deviation; with ``noise=False`` the deviation of the
-        mean or probability alone.
-
-        If `X` is a table with the key columns of the fit, so is the result: keys, mean, std, and
-        lower and upper end of the interval of `level`, for a new observation or, if the values
-        are binary, for the probability, unless `noise` says otherwise. Labels that the fit did
-        not know are answered as `bayesring.posterior.unseen` says, with a warning.
+        mean or probability alone. `X` holds coordinates or is a table with the key columns of the
+        fit. Labels that the fit did not know are answered as `bayesring.posterior.unseen` says,
+        with a warning.
         """
         posterior, coords = self._locate(X)
-        if self._is_labelled(X):
-            return self._tabulate(X, posterior, coords, noise, level, Prediction._fields)
-        mean, deviation = posterior.moments(coords, noise is not False)
+        mean, deviation = posterior.moments(coords, noise)
         return (mean, deviation) if return_std else mean
 
-    def predict_interval(self, X: Any, level: float = 0.9, *, noise: bool | None = None) -> Any:
-        """Lower and upper end of the central interval of a new observation.
+    def predict_interval(
+        self, X: Any, level: float = 0.9, *, noise: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper end of the central interval of a new observation, (n,) each.
 
-        With ``noise=False`` the interval is for its mean or probability. Tables as in `predict`.
+        With ``noise=False`` the interval is for its mean or probability.
         """
         posterior, coords = self._locate(X)
-        if self._is_labelled(X):
-            return self._tabulate(X, posterior, coords, noise, level, ("lower", "upper"))
-        return posterior.interval(coords, check_level(level), noise is not False)
+        return posterior.interval(coords, check_level(level), noise)
+
+    def predict_table(self, cells: Any, level: float = 0.9, *, noise: bool | None = None) -> Any:
+        """A table of the kind of `cells` with its key columns, mean, std, lower and upper.
+
+        The ends are those of the interval of `level`, for a new observation or, if values are
+        binary, for the probability of a one, unless `noise` says otherwise.
+        """
+        posterior, coords = self._locate(cells)
+        if not inputs.is_labelled(cells, self.labels_):
+            raise TypeError(
+                f"cells must be a table with the key columns {list(self.labels_.names)} of the "
+                f"fit, got {type(cells).__name__}; for coordinates use predict."
+            )
+        found = posterior.summarise(coords, check_level(level), noise)
+        return inputs.beside_keys(cells, self.labels_, found._asdict())
 
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
         """`predict` for every cell, as an array of shape `shape_`."""
@@ -292,13 +272,6 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         mean, deviation = posterior.tensor(noise)
         return (mean, deviation) if return_std else mean
 
-    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of 0 and of 1, (n, 2); only for likelihoods with two values."""
-        posterior, coords = self._locate(X)
-        one, _ = posterior.moments(coords)
-        return np.column_stack([1.0 - one, one])
-
     def sample(
         self, X: Any, n_draws: int = 100, *, random_state: int | Generator | None = None
     ) -> FloatArray:
@@ -307,23 +280,24 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         The same every time, unless `random_state` says otherwise.
         """
         posterior, coords = self._locate(X)
-        own = [self.seed_, SAMPLE_STREAM]
-        rng = np.random.default_rng(own if random_state is None else random_state)
+        own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state
+        rng = np.random.default_rng(own)
         return posterior.sample(rng, coords, check_count(n_draws, "n_draws", 1))
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """R^2 of the predictions, or the mean log score for binary data.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2 of the predictions, or the mean log score if values are discrete.
 
         A table may hold the values itself, in the column of values of the fit.
         """
         posterior, coords = self._locate(X)
-        if y is None and self._is_labelled(X) and self.labels_.value is not None:
+        if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
             y = values_of(open_table(X, "X"), self.labels_.value)
         values = check_values(y, len(coords))
-        if posterior.likelihood.estimator_type == "classifier":
+        if posterior.likelihood.discrete:
             posterior.likelihood.check(values)
-            return float(posterior.log_score(coords, values).mean())
-        return float(r2_score(values, posterior.moments(coords)[0]))
+            return float(np.average(posterior.log_score(coords, values), weights=sample_weight))
+        mean, _ = posterior.moments(coords)
+        return float(r2_score(values, mean, sample_weight=sample_weight))
 
     def diagnostics(self, X: Any = None) -> Diagnostics:
         """Whether the chains can be trusted: R-hat, effective draws, Monte Carlo errors.
@@ -331,14 +305,10 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
         Warns once, with all that is wrong and what to do, or not at all.
         """
-        found = diagnose(
-            self._posterior(),
-            self.trace_,
-            self.warmup_,
-            self.n_observations_,
-            None if X is None else self._known_coords(X),
-            self.seed_,
-        )
+        cells = None if X is None else self._known_coords(X)
+        posterior = self._posterior()
+        warmup = self.warmup_ if self.sampled_ else None
+        found = diagnose(posterior, self.trace_, warmup, self.n_observations_, cells, self.seed_)
         if found.problems:
             warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=2)
         return found
@@ -351,14 +321,14 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         """
         posterior = self._posterior()
         cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
-        return to_datatree(posterior, self.trace_, self.warmup_, cells)
+        return to_datatree(posterior, self.trace_, self.sampled_, cells)
 
     def to_tensorly(self, draw: int = 0) -> Any:
         """One of the draws as a `TRTensor` of TensorLy, in the units of the data.
 
         Ranks are one higher than those of the ring if the values have a mean to carry, see
-        `bayesring.posterior.interchange`. Do not average the cores of several draws: they are defined only
-        up to an invertible matrix on each bond.
+        `bayesring.posterior.interchange`. Do not average the cores of several draws: they are
+        defined only up to an invertible matrix on each bond.
         """
         return to_tensorly(self._posterior(), draw)
 
@@ -384,7 +354,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         free = np.flatnonzero(~is_observed(coords, self.observed_))
         widened = widen(posterior, self.prior_, added, self.seed_)
         rows, deviation = most_uncertain(widened, coords[free], n)
-        if self._is_labelled(candidates):
+        if inputs.is_labelled(candidates, self.labels_):
             return inputs.beside_keys(candidates, self.labels_, {"std": deviation}, free[rows])
         return coords[free[rows]]
 
@@ -393,34 +363,63 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         self._posterior()
         write_model(self, path)
 
-    def _fitted(self) -> Fitted:
-        return Fitted(
-            self._posterior(),
-            self.trace_,
-            self.warmup_,
-            self.n_observations_,
-            self.seed_,
-            self.labels_,
-            self.observed_,
-            self.held_out_,
-            self.description_,
+    def _settings(self, names: Sequence[str] = (), seed: int | None = None) -> Settings:
+        """The parameters, checked, for modes of these names.
+
+        With a `seed`, none is drawn: a user's generator moves on once per fit.
+        """
+        parameters = self.get_params(deep=False)
+        return resolve(parameters if seed is None else parameters | {"random_state": seed}, names)
+
+    def _adopt(self, found: Fit, settings: Settings) -> None:
+        """Take over what was found."""
+        outcome, model, units = found
+        self.posterior_ = Posterior(
+            units.shape,
+            outcome.likelihood,
+            units.location,
+            units.scale,
+            tuple(kept for kept, _ in outcome.chains),
+            Threads(settings.n_jobs),
         )
+        self.prior_ = model.prior
+        self.trace_ = [trace for _, trace in outcome.chains]
+        self.sampled_, self.estimates_ = outcome.sampled, list(outcome.estimates)
+        self.seed_ = settings.seed
+        looks = max(len(trace.log_likelihood) for trace in self.trace_)
+        self.warmup_ = settings.warmup if outcome.sampled else looks
+        held = outcome.held_out
+        self.held_out_ = None if held is None else held.in_units(units.location, units.scale)
+        self.description_ = describe(self.get_params(deep=False), model, settings.seed)
+        self._set_fitted()
+
+    def _set_fitted(self) -> None:
+        """Set the attributes that follow from the posterior."""
+        self.shape_ = self.posterior_.shape
+        self.rank_ = self.posterior_.chains[0].rank
+        self.n_features_in_ = len(self.shape_)
+
+    def _parts(self) -> Mapping[str, Any]:
+        return {
+            "posterior": self._posterior(),
+            "traces": self.trace_,
+            "sampled": self.sampled_,
+            "warmup": self.warmup_,
+            "n_observations": self.n_observations_,
+            "seed": self.seed_,
+            "labels": self.labels_,
+            "observed": self.observed_,
+            "held_out": self.held_out_,
+            "description": self.description_,
+        }
 
     def _repr_html_(self) -> str:
         """What notebooks show: a fitted model at a glance, then the parameters."""
         parameters = str(estimator_html_repr(self))
-        return brief(self._fitted()) + parameters if hasattr(self, "posterior_") else parameters
+        return self._brief() + parameters if hasattr(self, "posterior_") else parameters
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def _has_probabilities(self) -> bool:
-        if self.__sklearn_tags__().estimator_type == "classifier":
-            return True
-        raise AttributeError(
-            "predict_proba is for binary data: fit with likelihood='bernoulli', or use predict and "
-            "predict_interval."
-        )
 
     def _learns_on(self) -> bool:
         if self.inference == "online-em":
@@ -432,11 +431,6 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
     def _posterior(self) -> Posterior:
         check_is_fitted(self, "posterior_")
         return self.posterior_
-
-    def _is_labelled(self, X: Any) -> bool:
-        """Whether `X` is a table of labels; one of mere coordinates does for a ring without any."""
-        self._posterior()
-        return inputs.is_labelled(X, self.labels_)
 
     def _coords(self, X: Any) -> tuple[IntArray, NewLabels]:
         """Coordinates of the rows of `X`, and labels that the fit did not know."""
@@ -461,41 +455,18 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             )
         return widen(posterior, self.prior_, added, self.seed_), coords
 
-    def _tabulate(
-        self,
-        X: Any,
-        posterior: Posterior,
-        coords: IntArray,
-        noise: bool | None,
-        level: float,
-        names: Sequence[str],
-    ) -> Any:
-        """A table of the kind of `X` with its key columns and the named predictions."""
-        found = posterior.summarise(coords, check_level(level), noise)
-        return inputs.beside_keys(X, self.labels_, {name: getattr(found, name) for name in names})
-
-    def _set_fitted(self) -> None:
-        """Set the attributes that follow from the posterior."""
-        self.shape_ = self.posterior_.shape
-        self.rank_ = self.posterior_.chains[0].rank
-        self.n_features_in_ = len(self.shape_)
-        if self.posterior_.likelihood.estimator_type == "classifier":
-            self.classes_ = np.array([0, 1])
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        likelihood = LIKELIHOODS.get(self.likelihood, self.likelihood)  # type: ignore[arg-type]
-        tags.estimator_type = getattr(likelihood, "estimator_type", "regressor")
-        if tags.estimator_type == "classifier":
-            tags.classifier_tags = ClassifierTags(multi_class=False)
-        else:
-            tags.regressor_tags = RegressorTags()
+        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         tags.target_tags.required = True
         return tags
 
 
 def load(path: str | os.PathLike[str]) -> TensorRing:
-    """Read a model that `TensorRing.save` wrote."""
-    ring: TensorRing = read_model(path, TensorRing)
+    """Read a model that `TensorRing.save` or `TensorRingClassifier.save` wrote."""
+    from bayesring.classifier import TensorRingClassifier
+
+    kinds = {cls.__name__: cls for cls in (TensorRing, TensorRingClassifier)}
+    ring: TensorRing = read_model(path, kinds)
     ring._set_fitted()
     return ring

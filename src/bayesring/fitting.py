@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring.data.observations import Observations
+from bayesring.data.batches import Sources
+from bayesring.data.observations import Observations, standardised
 from bayesring.data.parquet import Coding, ParquetRows, Survey, sources_of
 from bayesring.engine.threads import Threads
 from bayesring.infer import online
@@ -27,29 +28,36 @@ class Fit(NamedTuple):
     outcome: Outcome
     model: Model
     """With one prior per mode."""
-    units: Observations
-    """Shape, location and scale; with the observations themselves if they were in memory."""
+    units: Units
+
+
+class Units(NamedTuple):
+    """What maps standardised values back to the user's."""
+
+    shape: tuple[int, ...]
+    location: float
+    scale: float
 
 
 def fit_memory(data: Observations, settings: Settings) -> Fit:
     """Sample from the posterior, or learn rings, given observations in memory."""
     likelihood = settings.model.likelihood
     location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
-    data = data._replace(location=location, scale=scale)
+    units = Units(data.shape, location, scale)
+    data = standardised(data, location, scale)
     model = bound(settings.model, data.shape)
     n, engine = len(data.values), Threads(settings.n_jobs)
     chains = settings.count_chains(n)
     settings.check_draw_fits(data.shape, model.policy.start(len(data.shape)), chains)
     if settings.inference == "online-em":
         sources = online.sources_in_memory(data, settings.seed)
-        return Fit(_learn(sources, data, n, model, settings, chains), model, data)
+        return Fit(_learn(sources, units, n, model, settings, chains), model, units)
     from bayesring.progress import chain_progress
 
     scans = settings.warmup + settings.draws
     with chain_progress(settings.progress, chains, scans, settings.warmup) as report, engine:
-        return Fit(
-            run_chains(data, model, settings.sampling(n, scale), engine, report), model, data
-        )
+        outcome = run_chains(data, model, settings.sampling(n, scale), engine, report)
+    return Fit(outcome, model, units)
 
 
 def fit_files(files: ParquetRows, survey: Survey, settings: Settings) -> Fit:
@@ -57,14 +65,13 @@ def fit_files(files: ParquetRows, survey: Survey, settings: Settings) -> Fit:
     coding = coding_of(survey, settings.model.likelihood)
     model = bound(settings.model, survey.shape)
     settings.check_draw_fits(survey.shape, model.policy.start(len(survey.shape)), 1)
-    nothing = np.empty((0, len(survey.shape)), dtype=np.int32)
-    units = Observations(nothing, np.empty(0), survey.shape, coding.location, coding.scale)
+    units = Units(survey.shape, coding.location, coding.scale)
     sources = sources_of(files, survey, coding, settings.seed)
     return Fit(_learn(sources, units, survey.n_observed, model, settings, 1), model, units)
 
 
 def _learn(
-    sources: Any, units: Observations, n: int, model: Model, settings: Settings, rings: int
+    sources: Sources, units: Units, n: int, model: Model, settings: Settings, rings: int
 ) -> Outcome:
     """Learn `rings` rings from `n` observations of which shape and units are known."""
     from bayesring.progress import learning_progress

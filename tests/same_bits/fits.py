@@ -85,6 +85,8 @@ def results(ring: Any, cells: Any) -> dict[str, Any]:
         if isinstance(found, tuple) and hasattr(cells, "columns"):
             found = ring.predict_table(cells)
         interval = ring.predict_interval(cells, 0.8)
+        if hasattr(cells, "columns") and hasattr(ring, "predict_table"):
+            interval = ring.predict_table(cells, 0.8)
         samples = ring.sample(cells, 5)
     traces = [
         [trace.rank, trace.log_likelihood, *(trace.described[k] for k in sorted(trace.described))]

@@ -171,7 +171,7 @@ def predict_file(model: str, source: str, target: str, *, level: float = 0.9) ->
             found = {"mean": mean, "std": std, "lower": lower, "upper": upper}
             write_arrays(target, found)
         else:
-            write_table(target, ring.predict(X, level=level))
+            write_table(target, ring.predict_table(X, level))
     return {
         "input": source,
         "model": model,

@@ -39,7 +39,7 @@ def observe(
 
     `TensorRing.fit` says what may be given.
     """
-    if modes is None and value is None and (y is not None or not is_table(X)):
+    if modes is None and value is None and not is_table(X):
         data = check_observations(X, y, shape)
         return data, plain_labels(len(data.shape)), None
     if not is_table(X):
@@ -84,6 +84,17 @@ def coords_of(X: Any, labels: Labels, shape: tuple[int, ...]) -> tuple[IntArray,
     coords = check_coordinates(X)
     check_within(coords, shape)
     return coords, ()
+
+
+def take_column(X: Any, name: str) -> tuple[Any, Any]:
+    """A table without one of its columns, and that column as an array."""
+    frame = open_table(X, "X")
+    if name not in frame.columns:
+        raise ValueError(
+            f"value names {name!r}, which is not a column of the table; its columns are "
+            f"{frame.columns}."
+        )
+    return frame.drop(name).to_native(), frame[name].to_numpy()
 
 
 def beside_keys(

@@ -12,7 +12,7 @@ import numpy as np
 from bayesring.kernels import sorting
 from bayesring.model.types import FloatArray, IntArray, Observations
 
-__all__ = ["COMPACT", "HeldOut", "Observations", "in_order"]
+__all__ = ["COMPACT", "HeldOut", "Observations", "in_order", "standardised"]
 
 COMPACT = 500_000
 """Observations from which on their values are kept in float32."""
@@ -59,6 +59,13 @@ def in_order(data: Observations) -> Observations:
     sorting.take_standard(data.values, order, data.location, data.scale, values)
     sorting.sort_ties(columns, values)
     return Observations(columns.T, values, data.shape)
+
+
+def standardised(data: Observations, location: float, scale: float) -> Observations:
+    """The same in standard units: at once if the data are in order, else when they are sorted."""
+    if len(data.values) >= COMPACT:
+        return data._replace(location=location, scale=scale)
+    return data._replace(values=(data.values.astype(float) - location) / scale)
 
 
 def _in_order_with_given(data: Observations, value_type: Any) -> Observations:

@@ -122,14 +122,14 @@ def find_columns(
         raise ValueError(f"value {value!r} is also among the modes {list(keys)}.")
     if len(set(keys)) < len(keys):
         raise ValueError(f"modes names a column twice: {list(keys)}.")
-    if modes is None and any(frame.schema[name].is_float() for name in keys):
+    if modes is None and not values_apart and any(frame.schema[n].is_float() for n in keys):
         raise ValueError(_cannot_guess(frame, keys))
     if len(keys) < 2:
         raise ValueError(
             f"modes must name at least 2 key columns, got {list(keys)}; the columns are "
             f"{frame.columns}."
         )
-    return Columns(keys, value, guessed=modes is None)
+    return Columns(keys, value, guessed=modes is None and not values_apart)
 
 
 def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Coded:

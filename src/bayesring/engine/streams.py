@@ -29,6 +29,8 @@ class Purpose(IntEnum):
     POPULATION = 10
     UNSEEN = 11
     STATISTICS = 12
+    SAMPLE = 13
+    SUGGEST = 14
 
 
 PURPOSES = 16
@@ -49,3 +51,12 @@ class Streams(NamedTuple):
         """Make the generator for one purpose in one block of one mode of one scan."""
         counter = np.array([0, block, mode * PURPOSES + purpose, scan], dtype=np.uint64)
         return Generator(Philox(key=np.array(self.key, dtype=np.uint64), counter=counter))
+
+
+def aside(seed: int, purpose: Purpose) -> list[int]:
+    """Seed of what is drawn beside the chains, such as predictive samples."""
+    return [seed, ASIDE[purpose]]
+
+
+ASIDE = {Purpose.SAMPLE: 1, Purpose.SUGGEST: 3}
+"""Older than `Purpose`, and part of what a seed means."""

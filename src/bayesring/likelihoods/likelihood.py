@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
@@ -103,7 +104,7 @@ class Likelihood(ABC):
         means = self.mean(fitted, nuisance, given)
         spread = np.sqrt(self.variance(fitted, nuisance, given)).max(axis=0) + 1.0
 
-        def reaches(values: FloatArray) -> FloatArray:
+        def reaches(values: FloatArray) -> NDArray[np.bool]:
             return np.asarray(self.cdf(values, fitted, nuisance, given).mean(axis=0) >= level)
 
         low, high = means.min(axis=0) - spread, means.max(axis=0) + spread
@@ -124,7 +125,7 @@ class Likelihood(ABC):
                 break
             below = reaches(middle)
             low, high = np.where(below, low, middle), np.where(below, middle, high)
-        return high
+        return np.asarray(high)
 
     # ---- Optional: parameters of its own, and the log likelihood.
 

@@ -64,16 +64,18 @@ class Diagnostics:
 def diagnose(
     posterior: Posterior,
     traces: Sequence[Trace],
-    warmup: int,
+    warmup: int | None,
     n_observations: int,
     cells: IntArray | None = None,
     seed: int = 0,
 ) -> Diagnostics:
     """Judge noise, log likelihood, and entries at `cells` (n, D), or at some cells at random.
 
+    `warmup` is None if nothing was sampled: rings of online EM are not chains.
+
     Cells that were asked for have a row each; of random ones the worst has.
     """
-    scalars = scalar_draws(traces, warmup)
+    scalars = {} if warmup is None else scalar_draws(traces, warmup)
     names = list(scalars)
     parts = [summarise(np.stack(list(scalars.values()), axis=-1))] if scalars else []
     chosen = random_cells(posterior.shape, seed) if cells is None else cells
@@ -86,9 +88,12 @@ def diagnose(
         names += [f"entry {_cell(cell)}" for cell in chosen]
     parts.append(of_entries)
     summary = Summary(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    n_scans = len(traces[0].log_likelihood) - warmup
+    slow = []
+    if warmup is not None:
+        n_scans = len(traces[0].log_likelihood) - warmup
+        slow = _slow_chains(names, summary, posterior, warmup, n_scans)
     problems = [
-        *(_slow_chains(names, summary, posterior, warmup, n_scans) if scalars else []),
+        *slow,
         *_ring_problems(posterior, n_observations),
         *posterior.likelihood.concerns(posterior.nuisance),
     ]
@@ -96,12 +101,7 @@ def diagnose(
 
 
 def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
-    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each.
-
-    None at all if no scan follows the warm-up, as in online EM, whose rings do not sample.
-    """
-    if all(len(trace.log_likelihood) <= warmup for trace in traces):
-        return {}
+    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each."""
     described = {
         name: np.stack([trace.described[name][warmup:] for trace in traces])
         for name in traces[0].described
@@ -134,8 +134,10 @@ def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
     return np.stack([rng.integers(0, size, N_CELLS) for size in shape], axis=1)
 
 
-def to_datatree(posterior: Posterior, traces: Sequence[Trace], warmup: int, cells: IntArray) -> Any:
-    """Draws as an `xarray.DataTree` with the groups that ArviZ knows."""
+def to_datatree(
+    posterior: Posterior, traces: Sequence[Trace], sampled: bool, cells: IntArray
+) -> Any:
+    """Draws as an `xarray.DataTree` with the groups that ArviZ knows; scalars only if sampled."""
     try:
         import xarray as xr
     except ImportError:
@@ -149,7 +151,7 @@ def to_datatree(posterior: Posterior, traces: Sequence[Trace], warmup: int, cell
             ("chain", "draw"),
             np.stack([numbers[rows] for numbers, rows in zip(each, kept, strict=True)]),
         )
-        for name, each in (scalar_draws(traces, 0) if scalar_draws(traces, warmup) else {}).items()
+        for name, each in (scalar_draws(traces, 0) if sampled else {}).items()
     }
     statistics = {name: scalars.pop(name) for name in ("log_likelihood",) if name in scalars}
     entries = (("chain", "draw", "cell"), entry_draws(posterior, cells))

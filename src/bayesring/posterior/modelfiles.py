@@ -41,6 +41,8 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to one file."""
     posterior = ring.posterior_
     description = ring.description_ | {
+        "estimator": type(ring).__name__,
+        "sampled": ring.sampled_,
         "fitted likelihood": storage.to_plain(posterior.likelihood),
         "shape": list(posterior.shape),
         "location": posterior.location,
@@ -59,17 +61,20 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
     arrays |= storage.training_to_arrays(ring.labels_, ring.observed_)
     arrays |= storage.held_out_to_arrays(ring.held_out_)
     arrays |= storage.estimates_to_arrays(ring.estimates_)
+    if hasattr(ring, "classes_"):
+        arrays["classes/labels"] = ring.classes_
     storage.write(path, description, arrays)
 
 
-def read_model(path: str | os.PathLike[str], estimator: Callable[..., Any]) -> Any:
-    """What `write_model` wrote, as an estimator; what follows from the posterior is not set yet.
+def read_model(path: str | os.PathLike[str], estimators: Mapping[str, Callable[..., Any]]) -> Any:
+    """What `write_model` wrote, as the one of the estimators that it names.
 
-    The file need not be trusted; a ValueError says what is wrong with it.
+    What follows from the posterior is not set yet. The file need not be trusted; a ValueError says
+    what is wrong with it.
     """
     description, arrays = storage.read(path)
     try:
-        return _rebuilt(description, arrays, estimator)
+        return _rebuilt(description, arrays, estimators)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         reason = storage.one_line(error)
         raise ValueError(f"{path} is not a complete bayesring model: {reason}.") from error
@@ -78,9 +83,12 @@ def read_model(path: str | os.PathLike[str], estimator: Callable[..., Any]) -> A
 def _rebuilt(
     description: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
-    estimator: Callable[..., Any],
+    estimators: Mapping[str, Callable[..., Any]],
 ) -> Any:
     """The estimator of checked parts."""
+    name = description.get("estimator", "TensorRing")  # older files do not say
+    if not isinstance(name, str) or name not in estimators:
+        raise ValueError(f"its estimator {shorten(name)} is not known.")
     storage.check_known(arrays)
     plain = check_fields(description, DESCRIPTION, "the description")
     parameters = check_parameters(description.get("parameters"))
@@ -91,7 +99,7 @@ def _rebuilt(
     )
     prior = _object(description, "prior", RingPrior)
     rank = _object(description, "rank", RankPolicy)
-    ring = estimator(rank, likelihood=likelihood, prior=prior, **parameters)
+    ring = estimators[name](rank, likelihood=likelihood, prior=prior, **parameters)
     shape = tuple(plain["shape"])
     chains, ring.trace_ = storage.chains_from_arrays(arrays, shape, fitted)
     ring.posterior_ = Posterior(
@@ -113,7 +121,14 @@ def _rebuilt(
         raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is not known.")
     ring.held_out_ = storage.held_out_from_arrays(arrays, shape)
     ring.estimates_ = storage.estimates_from_arrays(arrays, chains, shape, fitted, ring.prior_)
-    ring.sampled_ = not ring.estimates_
+    ring.sampled_ = description.get("sampled", not ring.estimates_)
+    if type(ring.sampled_) is not bool:
+        raise ValueError(f"'sampled' must be true or false, got {shorten(ring.sampled_)}.")
+    classes = storage.classes_from_arrays(arrays)
+    if (classes is None) == (name == "TensorRingClassifier"):
+        raise ValueError(f"a {name} has {'no ' if classes is None else ''}classes.")
+    if classes is not None:
+        ring.classes_ = classes
     if ring.estimates_ and ring.inference != "online-em":
         raise ValueError(f"it has rings of online EM, but inference is {ring.inference!r}.")
     kept = ("parameters", "likelihood", "prior", "rank", "versions")

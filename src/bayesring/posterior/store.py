@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from bayesring import likelihoods, priors
 from bayesring.data.labels import Labels, plain_labels
-from bayesring.data.observations import HeldOut, Observations, in_order
+from bayesring.data.observations import HeldOut, Observations
 from bayesring.data.writing import replacing
 from bayesring.infer.estimate import AdamMoments, RingEstimate, forgotten
 from bayesring.infer.state import Draws, Trace
@@ -52,8 +52,6 @@ VERSION, READABLE = 3, (2, 3)
 DESCRIPTION = "description.json"
 PRIOR_FIELDS = ("precision", "diagonal", "linear")
 """What is kept of a `SlicePrior`."""
-MOST_OBSERVATIONS = 500_000
-"""Training observations that are kept with a model; more than these are left out."""
 
 
 def write(
@@ -178,16 +176,9 @@ def check_known(arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse arrays that no part of a model would read."""
     for name in arrays:
         if not re.fullmatch(
-            r"(0|[1-9][0-9]{0,5}|labels|observed|held out|learner [0-9]+)/.+", name
+            r"(0|[1-9][0-9]{0,5}|labels|observed|held out|classes|learner [0-9]+)/.+", name
         ):
             raise ValueError(f"it has an array {shorten(name)}, which is not known.")
-
-
-def kept(data: Observations) -> Observations | None:
-    """The training data in an order of their own and in their units, unless there are too many."""
-    if len(data.values) > MOST_OBSERVATIONS:
-        return None
-    return in_order(data._replace(location=0.0, scale=1.0))
 
 
 def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[str, NDArray[Any]]:
@@ -238,6 +229,19 @@ def held_out_from_arrays(
         return None
     check_cells(found, HeldOut._fields[1:], shape, "the held-out data")
     return HeldOut(*(found[name] for name in HeldOut._fields))
+
+
+def classes_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+    """The two labels of a classifier, checked; None of a regressor."""
+    found = _under(arrays, "classes")
+    if not found:
+        return None
+    labels = found.get("labels")
+    if labels is None or len(found) > 1 or labels.shape != (2,) or labels.dtype.kind not in "Uiufb":
+        raise ValueError("its classes must be two labels: text, numbers or truth values.")
+    if not labels[0] < labels[1]:
+        raise ValueError(f"its classes must be different and sorted, got {labels.tolist()}.")
+    return labels
 
 
 def estimates_to_arrays(estimates: Sequence[RingEstimate]) -> dict[str, NDArray[Any]]:

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.observations import Observations
+from bayesring.engine.streams import Purpose, aside
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior import Posterior
 
 MOST_CANDIDATES = 200_000
 """Cells that are compared; of a larger tensor, so many are drawn at random."""
-SUGGESTION_STREAM = 3
-"""Sets the stream of the candidates apart from others of the same seed."""
 
 
 def candidate_cells(
@@ -29,7 +28,7 @@ def candidate_cells(
     if n_cells <= most:
         cells = np.arange(n_cells)
     else:
-        rng = np.random.default_rng([seed, SUGGESTION_STREAM])
+        rng = np.random.default_rng(aside(seed, Purpose.SUGGEST))
         cells = np.unique(rng.integers(0, n_cells, most))
     coords = np.stack(np.unravel_index(cells, shape), axis=1)
     return np.asarray(coords[~is_observed(coords, observed)])

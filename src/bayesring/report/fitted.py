@@ -20,7 +20,10 @@ class Fitted(NamedTuple):
 
     posterior: Posterior
     traces: Sequence[Trace]
+    sampled: bool
+    """Whether there are chains; rings of online EM are none."""
     warmup: int
+    """Scans, or looks of online EM, of which no draw was kept."""
     n_observations: int
     seed: int
     labels: Labels
@@ -40,11 +43,6 @@ class Fitted(NamedTuple):
     def is_binary(self) -> bool:
         """Whether predictions are probabilities."""
         return self.posterior.likelihood.estimator_type == "classifier"
-
-    @property
-    def sampled(self) -> bool:
-        """Whether there are chains: scans after the warm-up, of which online EM has none."""
-        return any(len(trace.log_likelihood) > self.warmup for trace in self.traces)
 
     @property
     def value_name(self) -> str:

@@ -1,0 +1,185 @@
+"""`TensorRingClassifier`: two labels of any kind, and scikit-learn's contract for classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.random import Generator, RandomState
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.metaestimators import available_if
+
+from bayesring.data.inputs import take_column
+from bayesring.data.tables import is_table
+from bayesring.estimator import TensorRing
+from bayesring.likelihoods import Likelihood
+from bayesring.model.rank import RankPolicy
+from bayesring.model.types import FloatArray
+from bayesring.priors import ModePrior, RingPrior
+
+
+class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
+    """Bayesian tensor ring for values of two kinds, such as links that are there or not.
+
+    Parameters are those of `TensorRing`; the likelihood is Bernoulli's. Labels may be numbers,
+    text or truth values; they are coded in sorted order, so the second of `classes_` is the one
+    whose probability `predict_table`, `predict_interval` and `predict_tensor` speak of.
+
+    Attributes
+    ----------
+    classes_ : the two labels, sorted; the others are those of `TensorRing`
+    """
+
+    def __init__(
+        self,
+        rank: str | int | tuple[int, ...] | RankPolicy = "auto",
+        *,
+        likelihood: str | Likelihood = "bernoulli",
+        inference: str = "gibbs",
+        prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
+        update: str = "slice",
+        shape: tuple[int, ...] | None = None,
+        warmup: int = 300,
+        draws: int = 200,
+        chains: str | int = "auto",
+        max_memory: int = 2**30,
+        dtype: str = "float64",
+        batch_size: str | int = "auto",
+        epochs: int = 200,
+        n_jobs: int | None = None,
+        random_state: int | Generator | RandomState | None = None,
+        progress: bool = True,
+    ) -> None:
+        super().__init__(
+            rank,
+            likelihood=likelihood,
+            inference=inference,
+            prior=prior,
+            update=update,
+            shape=shape,
+            warmup=warmup,
+            draws=draws,
+            chains=chains,
+            max_memory=max_memory,
+            dtype=dtype,
+            batch_size=batch_size,
+            epochs=epochs,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            progress=progress,
+        )
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        modes: Sequence[str] | None = None,
+        value: str | None = None,
+    ) -> Self:
+        """Sample the posterior given the labels `y` (n,) at the rows of `X`; see `TensorRing`."""
+        if y is None and value is not None and is_table(X):
+            X, y = take_column(X, value)
+        if y is not None:
+            classes, codes = _codes(y)
+            super().fit(X, codes, shape=shape, modes=modes)
+            self.labels_ = self.labels_._replace(value=value)
+        else:
+            classes = np.array([0, 1])
+            super().fit(X, y, shape=shape, modes=modes, value=value)
+        self.classes_ = classes
+        return self
+
+    @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+    ) -> Self:
+        """Go on with new observations; `classes` names both labels if the first call lacks one."""
+        if not hasattr(self, "posterior_"):
+            self.fit(X, y, shape=shape) if classes is None else self._fit_first(
+                X, y, classes, shape
+            )
+            return self
+        if y is None and self.labels_.value is not None and is_table(X):
+            X, y = take_column(X, self.labels_.value)
+        codes = None if y is None else _codes(y, self.classes_)[1]
+        super().partial_fit(X, codes, shape=shape)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
+        """The more probable label at each row of `X`, (n,)."""
+        return np.asarray(self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the two labels, (n, 2), in the order of `classes_`."""
+        posterior, coords = self._locate(X)
+        one, _ = posterior.moments(coords)
+        return np.column_stack([1.0 - one, one])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy of the labels."""
+        if y is None and self.labels_.value is not None and is_table(X):
+            X, y = take_column(X, self.labels_.value)
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.regressor_tags = "classifier", None
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+def _codes(y: Any, known: NDArray[Any] | None = None) -> tuple[NDArray[Any], FloatArray]:
+    """The two labels, sorted, and 0 or 1 for every row; or a sentence on what is wrong."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must have one label per row and 1 dimension, got {labels.shape}.")
+    if labels.dtype == object:
+        missing = np.array([each is None or each != each for each in labels], dtype=bool)
+        kinds = {type(each) for each in labels[~missing]}
+        if not missing.any() and all(issubclass(each, str) for each in kinds):
+            labels = labels.astype(str)
+    else:
+        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), bool)
+    if missing.any():
+        raise ValueError(
+            f"y contains NaN or nothing in row {int(np.argmax(missing))}, but every row needs a "
+            "label; leave rows without one out."
+        )
+    try:
+        found = np.unique(labels)
+    except TypeError:
+        raise ValueError("y holds labels of different kinds, which cannot be sorted.") from None
+    classes = found if known is None else known
+    if labels.dtype.kind == "f" and np.any(found != np.round(found)):
+        raise ValueError(
+            f"y holds {found[found != np.round(found)][0]:g}: Unknown label type: continuous. "
+            "A classifier needs labels; for real values use TensorRing."
+        )
+    if len(classes) > 2:
+        raise ValueError(
+            f"y holds {len(classes)} classes such as {classes[0]!s}, {classes[1]!s} and "
+            f"{classes[2]!s}. Only binary classification is supported."
+        )
+    unknown = ~np.isin(labels, classes)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise ValueError(
+            f"y holds {labels[row]!s} in row {row}, but the classes are {classes.tolist()}."
+        )
+    if len(classes) == 1:
+        raise ValueError(
+            f"y holds one class only, {classes[0]!s}: the classifier can't train when only one "
+            "class is present; it needs two."
+        )
+    return classes, (labels == classes[1]).astype(float)
