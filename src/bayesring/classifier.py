@@ -9,7 +9,6 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.metaestimators import available_if
 
@@ -128,6 +127,8 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy of the labels."""
+        from sklearn.metrics import accuracy_score  # slow to load
+
         if y is None and self.labels_.value is not None and is_table(X):
             X, y = take_column(X, self.labels_.value)
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator, RandomState
 from sklearn.base import BaseEstimator
-from sklearn.metrics import r2_score
 from sklearn.utils import RegressorTags, Tags, estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -296,6 +295,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         if posterior.likelihood.discrete:
             posterior.likelihood.check(values)
             return float(np.average(posterior.log_score(coords, values), weights=sample_weight))
+        from sklearn.metrics import r2_score  # slow to load
+
         mean, _ = posterior.moments(coords)
         return float(r2_score(values, mean, sample_weight=sample_weight))
 
