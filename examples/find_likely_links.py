@@ -41,7 +41,7 @@ print(known.head())
 
 ring = TensorRing(likelihood="bernoulli", **settings)
 ring.fit(known, modes=["speaker", "listener", "term"], value="says")
-predicted = ring.predict(hidden)
+predicted = ring.predict_table(hidden)
 print(predicted.head())
 
 # %% We know the hidden answers, so we can check: does a yes get a higher probability than a no, and
@@ -74,7 +74,7 @@ for n in (100, 1000, 5000):
 # Who calls whom by one of the terms: what was asked, what the model makes of it, and the truth.
 
 chosen = int(np.argmax(answers.sum(axis=(0, 1))))
-whole = ring.predict(questions.filter(pl.col("term") == f"term {chosen:02}"))
+whole = ring.predict_table(questions.filter(pl.col("term") == f"term {chosen:02}"))
 panels = {
     "asked": np.where(asked.reshape(answers.shape), answers, np.nan)[:, :, chosen],
     "probability": whole["mean"].to_numpy().reshape(answers.shape[:2]),

@@ -72,7 +72,7 @@ one, day = 7, 150
 wanted = pa.table(
     {"sensor": np.repeat(names[one], 24), "day": np.repeat(start + day, 24), "hour": np.arange(24)}
 )
-found = ring.predict(wanted).to_pandas()
+found = ring.predict_table(wanted).to_pandas()
 figure, axis = plt.subplots(figsize=(8, 3.2), layout="constrained")
 figure.suptitle(f"{names[one]} on {start + day}: predicted, and the true course")
 axis.fill_between(found["hour"], found["lower"], found["upper"], color="#56B4E9", alpha=0.4)
@@ -95,7 +95,7 @@ sensors = np.repeat(newcomers, 24)
 cells = pa.table(
     {"sensor": names[sensors], "day": np.repeat(start + 315, hours.size), "hour": hours}
 )
-found = ring.predict(cells).to_pandas()
+found = ring.predict_table(cells).to_pandas()
 actual = truth(sensors, 315, hours)
 error = np.sqrt(np.mean((found["mean"] - actual) ** 2))
 print(f"error at new sensors {error:.3f} (their readings have deviation {actual.std():.2f})")

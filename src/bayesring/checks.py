@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesring.data.observations import Observations
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, IntArray, Observations
 
 
 def check_coordinates(X: Any, name: str = "X") -> IntArray:
@@ -34,11 +33,16 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
             f"{name} must have at least 2 columns, one per mode, got {coords.shape[1]} feature(s) "
             f"(shape={coords.shape})."
         )
+    if (
+        coords.dtype.kind == "f"
+        and np.all(coords == np.floor(coords))
+        and np.isfinite(coords).all()
+    ):
+        coords = coords.astype(np.int64)  # what an OrdinalEncoder gives
     if not np.issubdtype(coords.dtype, np.integer):
         raise ValueError(
             f"{name} must hold integer coordinates that count from 0, got {coords.dtype} values "
-            f"such as {coords[0, 0]} in row 0; convert them with {name}.astype(int) if they are "
-            "whole numbers."
+            f"such as {_first_odd(coords)}."
         )
     if coords.dtype.kind == "i" and coords.min() < 0:
         row, mode = np.argwhere(coords < 0)[0]
@@ -52,6 +56,13 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
             f"{name} must be below 2^31, got {coords[row, mode]} in row {row}, column {mode}."
         )
     return np.asarray(coords)
+
+
+def _first_odd(coords: Any) -> str:
+    """The first value that is no integer, with its row."""
+    odd = np.argwhere(coords != np.floor(coords)) if coords.dtype.kind == "f" else np.zeros((1, 2))
+    row, mode = (int(place) for place in odd[0])
+    return f"{coords[row, mode]} in row {row}, column {mode}"
 
 
 def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> None:

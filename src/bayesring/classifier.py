@@ -117,7 +117,8 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
         """The more probable label at each row of `X`, (n,)."""
-        return np.asarray(self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)])
+        likely = self.predict_proba(X)[:, 1] > 0.5
+        return np.asarray(self.classes_[likely.astype(int)])
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the two labels, (n, 2), in the order of `classes_`."""

@@ -11,41 +11,61 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-from sklearn.base import is_classifier
+import pandas as pd
+import pytest
+from sklearn.base import is_classifier, is_regressor
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from bayesring import TensorRing
+from bayesring import TensorRing, TensorRingClassifier, load
 
 SETTINGS = {"warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False}
 ONLINE = SETTINGS | {"inference": "online-em", "epochs": 1}
+
+
+def classes_of(X):
+    """Measurements cut into five classes each."""
+    return np.clip(np.rint(check_array(X)) + 2, 0, 4).astype(int)
 
 
 class OnMeasurements(TensorRing):
     """A ring over measurements cut into five classes each."""
 
     def fit(self, X, y=None):
-        classes = self._classes(X)
+        classes = classes_of(X)
         return super().fit(classes, y, shape=(5,) * classes.shape[1])
 
     @available_if(lambda self: self._learns_on())
     def partial_fit(self, X, y=None):
         if not hasattr(self, "posterior_"):
             return self.fit(X, y)
-        return super().partial_fit(self._classes(X), y)
+        return super().partial_fit(classes_of(X), y)
 
     def _coords(self, X):
-        return super()._coords(self._classes(X))
-
-    @staticmethod
-    def _classes(X):
-        measured = check_array(X)
-        return np.clip(np.rint(measured) + 2, 0, 4).astype(int)
+        return super()._coords(classes_of(X))
 
 
-PROBABILITIES = "predict gives probabilities of a one, not labels"
-REFUSED = "refused in a sentence of our own, with the row"
+class ClassifierOnMeasurements(TensorRingClassifier):
+    """The same for labels."""
+
+    def fit(self, X, y=None):
+        classes = classes_of(X)
+        return super().fit(classes, y, shape=(5,) * classes.shape[1])
+
+    @available_if(lambda self: self._learns_on())
+    def partial_fit(self, X, y=None, classes=None):
+        cells = classes_of(X)
+        if not hasattr(self, "posterior_"):
+            return super().partial_fit(cells, y, classes, shape=(5,) * cells.shape[1])
+        return super().partial_fit(cells, y, classes)
+
+    def _coords(self, X):
+        return super()._coords(classes_of(X))
+
+
 BEHIND_ADAPTER = {
     "check_n_features_in_after_fitting": "columns are modes; our message says how many there are",
     "check_dtype_object": "object arrays are refused, whatever they hold",
@@ -55,13 +75,8 @@ REGRESSOR = {
     "check_regressors_train": "five scans on five coarse classes; accuracy has tests of its own",
 }
 CLASSIFIER = {
-    "check_estimators_dtypes": f"values other than 0 and 1 are {REFUSED}",
-    "check_classifier_data_not_an_array": f"values other than 0 and 1 are {REFUSED}",
-    "check_estimators_partial_fit_n_features": "classes are 0 and 1, and not an argument",
-    "check_classifiers_one_label": PROBABILITIES,
-    "check_classifiers_classes": f"labels other than 0 and 1 are {REFUSED}",
-    "check_classifiers_train": PROBABILITIES,
-    "check_classifiers_regression_target": f"values other than 0 and 1 are {REFUSED}",
+    "check_classifiers_train": "five scans on five coarse classes; accuracy has tests of its own",
+    "check_classifier_not_supporting_multiclass": "the check fits nine columns of measurements",
 }
 MEASUREMENTS = "the check fits measurements, X must be integer coordinates"
 DIRECT = BEHIND_ADAPTER | {
@@ -101,9 +116,9 @@ def expected_behind_adapter(estimator):
 
 @parametrize_with_checks(
     [
-        OnMeasurements(2, **settings, likelihood=likelihood)
+        kind(2, **settings)
         for settings in (SETTINGS, ONLINE)
-        for likelihood in ("gaussian", "bernoulli")
+        for kind in (OnMeasurements, ClassifierOnMeasurements)
     ],
     expected_failed_checks=expected_behind_adapter,
 )
@@ -116,6 +131,102 @@ def test_behind_an_adapter(estimator, check):
 )
 def test_directly(estimator, check):
     check(estimator)
+
+
+KEYS = pd.DataFrame(
+    {
+        "station": pd.Categorical(np.repeat(["a", "b", "c"], 40)),
+        "day": pd.date_range("2024-01-01", periods=8).to_numpy()[np.arange(120) % 8],
+        "depth": np.arange(120) % 5 * 10,
+    }
+)
+EFFECT = KEYS["depth"].to_numpy() / 10 + (KEYS["station"] == "b").to_numpy() * 2.0
+LONGER = SETTINGS | {"warmup": 30, "draws": 20}
+
+
+@pytest.mark.filterwarnings("ignore:Labels that the fit did not know")
+def test_cross_validation_on_tables_of_keys(rng):
+    """Text, dates and integers as they stand in a table, values apart."""
+    y = EFFECT + 0.1 * rng.standard_normal(120)
+    folds = KFold(3, shuffle=True, random_state=0)
+    for scoring, least in (("neg_root_mean_squared_error", -0.8), ("r2", 0.7)):
+        found = cross_val_score(TensorRing(2, **LONGER), KEYS, y, scoring=scoring, cv=folds)
+        assert np.all(found > least), found
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (3, 7), (False, True)])
+def test_scores_of_a_classifier(rng, labels):
+    y = np.array(labels)[(EFFECT > 2.5).astype(int)]
+    for scoring in ("accuracy", "roc_auc"):
+        found = cross_val_score(TensorRingClassifier(2, **LONGER), KEYS, y, scoring=scoring)
+        assert np.mean(found) > 0.85, (scoring, found)
+    ring = TensorRingClassifier(2, **LONGER).fit(KEYS, y)
+    np.testing.assert_array_equal(ring.classes_, np.sort(labels))
+    assert set(ring.predict(KEYS)) <= set(labels)
+    proba = ring.predict_proba(KEYS)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(ring.predict(KEYS) == labels[1], proba[:, 1] > 0.5)
+    assert ring.score(KEYS, y) == np.mean(ring.predict(KEYS) == y)
+
+
+def test_a_classifier_from_a_column_saved_and_loaded(tmp_path):
+    table = KEYS.assign(kind=np.where(EFFECT > 2.5, "high", "low"))
+    ring = TensorRingClassifier(2, **LONGER).fit(table, modes=list(KEYS), value="kind")
+    ring.save(tmp_path / "model.ring")
+    again = load(tmp_path / "model.ring")
+    assert type(again) is TensorRingClassifier
+    assert again.classes_.tolist() == ["high", "low"]
+    np.testing.assert_array_equal(again.predict(KEYS), ring.predict(KEYS))
+    assert again.score(table) == ring.score(table)
+    found = again.predict_table(KEYS)
+    np.testing.assert_allclose(found["mean"], ring.predict_proba(KEYS)[:, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.arange(120) % 3, "3 classes such as 0, 1 and 2. Only binary"),
+        (EFFECT + 0.5, "Unknown label type"),
+        (np.ones(120), "one class only"),
+        (np.where(np.arange(120) == 7, None, "a"), "in row 7"),
+    ],
+)
+def test_labels_that_are_no_two_classes(y, message):
+    with pytest.raises(ValueError, match=message):
+        TensorRingClassifier(2, **SETTINGS).fit(KEYS, y)
+
+
+def test_predictions_are_arrays_whatever_was_given(rng):
+    y = EFFECT + 0.1 * rng.standard_normal(120)
+    ring = TensorRing(2, **LONGER).fit(KEYS, y)
+    mean, std = ring.predict(KEYS, return_std=True)
+    lower, upper = ring.predict_interval(KEYS, 0.8)
+    assert all(isinstance(each, np.ndarray) and each.shape == (120,) for each in (mean, std, lower))
+    table = ring.predict_table(KEYS, 0.8)
+    assert list(table.columns) == [*KEYS.columns, "mean", "std", "lower", "upper"]
+    for name, own in (("mean", mean), ("std", std), ("lower", lower), ("upper", upper)):
+        np.testing.assert_allclose(table[name], own, rtol=1e-7)
+    with pytest.raises(TypeError, match="cells must be a table with the key columns"):
+        ring.predict_table(np.zeros((2, 3), int))
+
+
+def test_a_regressor_for_every_likelihood():
+    for likelihood in ("gaussian", "bernoulli"):
+        ring = TensorRing(2, likelihood=likelihood)
+        assert is_regressor(ring)
+        assert not is_classifier(ring)
+        assert not hasattr(ring, "predict_proba")
+    assert is_classifier(TensorRingClassifier(2))
+
+
+def test_integral_floats_are_coordinates_others_are_refused(rng):
+    X = OrdinalEncoder().fit_transform(KEYS.astype(str))
+    assert X.dtype.kind == "f"
+    ring = TensorRing(2, **SETTINGS).fit(X, EFFECT)
+    np.testing.assert_array_equal(ring.predict(X), ring.predict(X.astype(int)))
+    X[5, 1] = 0.5
+    with pytest.raises(ValueError, match=r"such as 0\.5 in row 5, column 1"):
+        ring.predict(X)
 
 
 def test_checks_that_refuse_measurements_pass_on_coordinates():

@@ -24,16 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
-from bayesring.completion import Completion
 from bayesring.data.csvfiles import read_csv, write_csv
 from bayesring.data.parquet.footers import find_files, first_line
 from bayesring.data.parquet.thrift import read_footer
 from bayesring.data.writing import ZARR, check_destination, replacing
-from bayesring.posterior import Prediction
 
 TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 ARRAYS = (".npy", ".npz")
 LABELLED = (".nc", ".zarr")
+STATISTICS = ("mean", "std", "lower", "upper")
 STANDARD = "-"
 """Stands for the standard streams."""
 
@@ -102,13 +101,13 @@ def read_data(
     return _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
 
 
-def write_completion(path: str, completion: Completion) -> None:
+def write_completion(path: str, completion: Any) -> None:
     """All that is known about the filled cells, as far as the file can hold it."""
     kind = ending(path)
     if kind in TABLES:
         write_table(path, completion.table)
         return
-    statistics = {name: getattr(completion, name) for name in Prediction._fields}
+    statistics = {name: getattr(completion, name) for name in STATISTICS}
     if kind in ARRAYS:
         write_arrays(path, statistics)
         return

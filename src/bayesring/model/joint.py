@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from numpy.random import Generator
 
-from bayesring.data.observations import Observations
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
-from bayesring.model.types import NOTHING, FloatArray, Given, IntArray, RingSize, RingState
+from bayesring.model.types import (
+    NOTHING,
+    FloatArray,
+    Given,
+    IntArray,
+    Observations,
+    RingSize,
+    RingState,
+)
 from bayesring.priors import RingPrior
 
 
