@@ -1,0 +1,246 @@
+"""What a fitted model can be asked: predictions, samples, scores, diagnostics, suggestions."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
+
+from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
+from bayesring.data import inputs
+from bayesring.data.labels import Labels, NewLabels
+from bayesring.data.observations import HeldOut, Observations
+from bayesring.data.tables import describe_new, open_table, values_of
+from bayesring.engine.streams import Purpose, aside
+from bayesring.infer.estimate import RingEstimate
+from bayesring.infer.state import Trace
+from bayesring.model.types import FloatArray, IntArray
+from bayesring.posterior import Posterior
+from bayesring.posterior.convergence import (
+    Diagnostics,
+    DiagnosticWarning,
+    diagnose,
+    random_cells,
+    to_datatree,
+)
+from bayesring.posterior.interchange import to_tensorly
+from bayesring.posterior.modelfiles import write_model
+from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
+from bayesring.posterior.unseen import widen
+from bayesring.priors import RingPrior
+from bayesring.reporting import Reporting
+
+
+class Predicting(Reporting):
+    """Methods of a class that holds what a fit found."""
+
+    posterior_: Posterior
+    prior_: RingPrior
+    estimates_: list[RingEstimate]
+    trace_: Sequence[Trace]
+    sampled_: bool
+    warmup_: int
+    seed_: int
+    n_observations_: int
+    labels_: Labels
+    table_kind_: str | None
+    observed_: Observations | None
+    held_out_: HeldOut | None
+    description_: Mapping[str, Any]
+
+    def predict(self, X: Any, return_std: bool = False, *, noise: bool = True) -> Any:
+        """Posterior mean of a new observation at each row of `X`, (n,); Bernoulli: P(y = 1).
+
+        With `return_std`, also its standard deviation; with ``noise=False`` the deviation of the
+        mean or probability alone. `X` holds coordinates or is a table with the key columns of the
+        fit. Labels that the fit did not know are answered as `bayesring.posterior.unseen` says,
+        with a warning.
+        """
+        posterior, coords = self._locate(X)
+        mean, deviation = posterior.moments(coords, noise)
+        return (mean, deviation) if return_std else mean
+
+    def predict_interval(
+        self, X: Any, level: float = 0.9, *, noise: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper end of the central interval of a new observation, (n,) each.
+
+        With ``noise=False`` the interval is for its mean or probability.
+        """
+        posterior, coords = self._locate(X)
+        return posterior.interval(coords, check_level(level), noise)
+
+    def predict_table(self, cells: Any, level: float = 0.9, *, noise: bool | None = None) -> Any:
+        """A table of the kind of `cells` with its key columns, mean, std, lower and upper.
+
+        The ends are those of the interval of `level`, for a new observation or, if values are
+        binary, for the probability of a one, unless `noise` says otherwise.
+        """
+        posterior, coords = self._locate(cells)
+        if not inputs.is_labelled(cells, self.labels_):
+            raise TypeError(
+                f"cells must be a table with the key columns {list(self.labels_.names)} of the "
+                f"fit, got {type(cells).__name__}; for coordinates use predict."
+            )
+        found = posterior.summarise(coords, check_level(level), noise)
+        return inputs.beside_keys(cells, self.labels_, found._asdict())
+
+    def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
+        """`predict` for every cell, as an array of shape `shape_`."""
+        posterior = self._posterior()
+        check_fits(
+            2 * 8 * prod(posterior.shape),
+            f"the whole tensor of shape {posterior.shape} with its error bars",
+            "predict the cells that you need with predict(X).",
+        )
+        mean, deviation = posterior.tensor(noise)
+        return (mean, deviation) if return_std else mean
+
+    def sample(
+        self, X: Any, n_draws: int = 100, *, random_state: int | Generator | None = None
+    ) -> FloatArray:
+        """Predictive draws (n_draws, n), noise included; the cells of one row belong together.
+
+        The same every time, unless `random_state` says otherwise.
+        """
+        posterior, coords = self._locate(X)
+        own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state
+        rng = np.random.default_rng(own)
+        return posterior.sample(rng, coords, check_count(n_draws, "n_draws", 1))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2 of the predictions, or the mean log score if values are discrete.
+
+        A table may hold the values itself, in the column of values of the fit.
+        """
+        posterior, coords = self._locate(X)
+        if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
+            y = values_of(open_table(X, "X"), self.labels_.value)
+        values = check_values(y, len(coords))
+        if posterior.likelihood.discrete:
+            posterior.likelihood.check(values)
+            return float(np.average(posterior.log_score(coords, values), weights=sample_weight))
+        from sklearn.metrics import r2_score  # slow to load
+
+        mean, _ = posterior.moments(coords)
+        return float(r2_score(values, mean, sample_weight=sample_weight))
+
+    def diagnostics(self, X: Any = None) -> Diagnostics:
+        """Whether the chains can be trusted: R-hat, effective draws, Monte Carlo errors.
+
+        Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
+        Warns once, with all that is wrong and what to do, or not at all.
+        """
+        cells = None if X is None else self._known_coords(X)
+        posterior = self._posterior()
+        warmup = self.warmup_ if self.sampled_ else None
+        found = diagnose(posterior, self.trace_, warmup, self.n_observations_, cells, self.seed_)
+        if found.problems:
+            warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=2)
+        return found
+
+    def to_datatree(self, X: Any = None) -> Any:
+        """Draws of noise, log likelihood and the entries at `X` as an `xarray.DataTree`.
+
+        ArviZ reads it: directly from its release 1 on, and by
+        ``arviz.InferenceData.from_datatree`` before.
+        """
+        posterior = self._posterior()
+        cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
+        return to_datatree(posterior, self.trace_, self.sampled_, cells)
+
+    def to_tensorly(self, draw: int = 0) -> Any:
+        """One of the draws as a `TRTensor` of TensorLy, in the units of the data.
+
+        Ranks are one higher than those of the ring if the values have a mean to carry, see
+        `bayesring.posterior.interchange`. Do not average the cores of several draws: they are
+        defined only up to an invertible matrix on each bond.
+        """
+        return to_tensorly(self._posterior(), draw)
+
+    def suggest(self, n: int = 10, candidates: Any = None) -> Any:
+        """The `n` cells not observed yet whose measurement would teach most.
+
+        They are those with the largest posterior deviation of the mean or probability, noise left
+        out, largest first; each is judged by itself. `candidates`, coordinates or a table, limits
+        the choice; without it, all cells are compared, or, of a tensor with more than 200,000
+        cells, so many of them drawn at random.
+
+        Returns coordinates (n, D), or, for labels from a table, a table with the keys and `std`.
+        """
+        posterior, n = self._posterior(), check_count(n, "n", 1)
+        if candidates is None:
+            coords = candidate_cells(posterior.shape, self.observed_, self.seed_)
+            rows, deviation = most_uncertain(posterior, coords, n)
+            if self.table_kind_ is None:
+                return coords[rows]
+            columns = {"std": deviation}
+            return inputs.table_of_cells(self.table_kind_, self.labels_, coords[rows], columns)
+        coords, added = self._coords(candidates)
+        free = np.flatnonzero(~is_observed(coords, self.observed_))
+        widened = widen(posterior, self.prior_, added, self.seed_)
+        rows, deviation = most_uncertain(widened, coords[free], n)
+        if inputs.is_labelled(candidates, self.labels_):
+            return inputs.beside_keys(candidates, self.labels_, {"std": deviation}, free[rows])
+        return coords[free[rows]]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""
+        self._posterior()
+        write_model(self, path)
+
+    def _parts(self) -> Mapping[str, Any]:
+        return {
+            "posterior": self._posterior(),
+            "traces": self.trace_,
+            "sampled": self.sampled_,
+            "warmup": self.warmup_,
+            "n_observations": self.n_observations_,
+            "seed": self.seed_,
+            "labels": self.labels_,
+            "observed": self.observed_,
+            "held_out": self.held_out_,
+            "description": self.description_,
+        }
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a fitted model at a glance, then the parameters."""
+        parameters = str(estimator_html_repr(self))
+        return self._brief() + parameters if hasattr(self, "posterior_") else parameters
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _posterior(self) -> Posterior:
+        check_is_fitted(self, "posterior_")
+        return self.posterior_
+
+    def _coords(self, X: Any) -> tuple[IntArray, NewLabels]:
+        """Coordinates of the rows of `X`, and labels that the fit did not know."""
+        shape = self._posterior().shape
+        return inputs.coords_of(X, self.labels_, shape)
+
+    def _known_coords(self, X: Any) -> IntArray:
+        coords, _ = self._coords(X)
+        check_within(coords, self.posterior_.shape)
+        return coords
+
+    def _locate(self, X: Any) -> tuple[Posterior, IntArray]:
+        """A posterior and coordinates in it that stand for the rows of `X`; warns of new labels."""
+        posterior = self._posterior()
+        coords, added = self._coords(X)
+        if any(len(new) for new in added):
+            warnings.warn(
+                f"Labels that the fit did not know: {describe_new(self.labels_.names, added)}; "
+                "each is predicted from the prior, given the known ones.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return widen(posterior, self.prior_, added, self.seed_), coords
