@@ -163,7 +163,7 @@ def test_the_summary_says_what_was_done(source, tmp_path):
     assert summary["likelihood"] == "gaussian"
     assert summary["seed"] == 0
     assert summary["observed"] + summary["filled"] == 60
-    assert summary["notes"] == ["Key and value columns were told by their types, not by name."]
+    assert summary["notes"] == ["Key and value columns were recognised by their types, not named."]
     assert any("draws" in each for each in summary["warnings"])
     assert load(tmp_path / "m.ring").n_observations_ == summary["observed"]
     shown = run(*arguments, *QUICK[:-1]).stdout
@@ -244,7 +244,10 @@ def test_dry_run_without_gaps(tmp_path):
         (["complete", "absent.csv", "-o", "{out}"], "error: absent.csv does not exist."),
         (["complete", "{in}", "-o", "out.npy"], "error: out.npy cannot hold the result for"),
         (["complete", "{in}", "-o", "nowhere/out.csv"], "there is no folder nowhere."),
-        (["complete", "{in}", "-o", "out.xls"], "error: out.xls has an ending that is not known"),
+        (
+            ["complete", "{in}", "-o", "out.xls"],
+            "error: out.xls has a file extension that is not known",
+        ),
         (["complete", "{in}", "-o", "-", "--json"], "would both write to standard output"),
         (["complete", "{in}", "-o", "{out}", "--modes", "a,b"], "error: modes names 'a', which is"),
         (["complete", "{in}", "-o", "{out}", "--rank", "two"], "error: rank must be 'auto' or a"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from fractions import Fraction
+from floats import Fraction
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_equals_arviz(monkeypatch, arviz, rng, sampler, chains, length):
                 continue  # ArviZ wants two chains; see the test of the definition.
             expected = pytest.approx(by_arviz(arviz, name, draws), rel=1e-8, abs=0)
             if name == "ess_tail" and function(draws) != expected:
-                # Sums of exactly zero stop Geyer's sequence; ArviZ may round them up and go on.
+                # Sums of exactly zero stop Geyer's sequence; ArviZ may around them up and go on.
                 with monkeypatch.context() as patch:
                     patch.setattr(diagnostics, "ROUNDING", -diagnostics.ROUNDING)
                     assert function(draws) == expected, name

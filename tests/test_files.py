@@ -1,4 +1,4 @@
-"""Files by their ending: what is read is what was written, and nothing is left half written."""
+"""Files by their extension: what is read is what was written, and nothing is left half written."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_keys_like_those_of_a_model():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("x.xlsx", "has an ending that is not known; known are .csv, .csv.gz, .parquet"),
+        ("x.xlsx", "has a file extension that is not known; known are .csv, .csv.gz, .parquet"),
         ("absent.csv", "absent.csv does not exist."),
         ("broken.parquet", "broken.parquet is not a .parquet file: "),
         ("broken.arrow", "broken.arrow is not a .arrow file: "),

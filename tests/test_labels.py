@@ -21,9 +21,9 @@ DATES = [datetime.date(2021, 3, 1), datetime.date(2020, 12, 24), datetime.date(2
 TIMES = [datetime.datetime(2021, 3, 1, 12), datetime.datetime(2020, 12, 24), datetime.datetime.max]
 KEYS = {
     "text": ["b", "a", "é"],
-    "whole numbers": [10, 2, -3],
+    "integers": [10, 2, -3],
     "large numbers": [2**40, 2**40 + 1, 0],
-    "fractions": [0.5, -1.25, 3.0],
+    "floats": [0.5, -1.25, 3.0],
     "truth": [True, False, True],
     "dates": DATES,
     "times": [time.replace(microsecond=0, year=2021) for time in TIMES],

@@ -90,7 +90,7 @@ KEYS = {
     "far apart": pa.array([(-1) ** k * 2 ** (k + 3) for k in range(60)], pa.int64()),
     "extreme": pa.array([-(2**63), 2**63 - 1] * 30, pa.int64()),
     "uint64": pa.array(range(2**62, 2**62 + 60), pa.uint64()),
-    "fractions": pa.array([k / 8 - 2 for k in range(60)], pa.float64()),
+    "floats": pa.array([k / 8 - 2 for k in range(60)], pa.float64()),
     "float32": pa.array([k / 8 - 2 for k in range(60)], pa.float32()),
     "truth": pa.array([k % 3 > 0 for k in range(60)]),
     "text": pa.array([f"é{k}" * (k % 3) for k in range(60)]),

@@ -119,9 +119,9 @@ def test_features_are_linear_in_slice_and_weights(cores, data):
     ("rank", "message"),
     [
         ((2, 3), "rank has 2 numbers, but the data have 3 modes"),
-        (0, "rank must be made of whole numbers of at least 1, got 0"),
-        ((2, -1, 2), "rank must be made of whole numbers of at least 1"),
-        ((2, 2.5, 2), "rank must be made of whole numbers of at least 1"),
+        (0, "rank must be made of integers of at least 1, got 0"),
+        ((2, -1, 2), "rank must be made of integers of at least 1"),
+        ((2, 2.5, 2), "rank must be made of integers of at least 1"),
     ],
 )
 def test_wrong_ranks_are_refused(rank, message):

@@ -102,7 +102,7 @@ def conditionals() -> Iterator[Measurement]:
 def peak_share(quick: bool) -> Iterator[Measurement]:
     """Useful operations of the core update per second, over those of NumPy's matrix product.
 
-    Useful are the products round the ring, a symmetric rank-one update per observation, and a
+    Useful are the products around the ring, a symmetric rank-one update per observation, and a
     Cholesky factor and two solves per slice. Slices of 2,000 observations: the update counts,
     not the Cholesky.
     """

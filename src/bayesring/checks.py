@@ -116,7 +116,7 @@ def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:
     except (TypeError, ValueError):
         whole, sizes = False, ()
     if not whole or any(size < 1 for size in sizes):
-        raise ValueError(f"shape must be one positive whole number per mode, got {shape!r}.")
+        raise ValueError(f"shape must be one positive integer per mode, got {shape!r}.")
     if prod(sizes) >= 2**63:
         raise ValueError(f"shape {sizes} has 2^63 cells or more, which is too many.")
     check_within(coords, sizes)
@@ -148,9 +148,9 @@ def check_observations(X: Any, y: Any, shape: Any) -> Observations:
 
 
 def check_count(value: Any, name: str, minimum: int) -> int:
-    """A whole number of at least `minimum`."""
+    """An integer of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
-        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}.")
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
     return int(value)
 
 

@@ -78,7 +78,7 @@ def complete(
     data : array with NaN, masked array, `xarray.DataArray`, `sparse.COO`, or a long table of
         pandas, polars or pyarrow, with one row per cell
     modes, value : the key columns of a table and its column of values; may be left out if all
-        columns but one are keys and only that one holds fractions
+        columns but one are keys and only that one holds floats
     fill : "missing" fills NaNs, masked cells, and rows or explicit entries without a value; "all"
         also fills the cells that a table or a sparse array does not mention
     implicit : whether the entries that a sparse array leaves out are "missing" or "observed", with

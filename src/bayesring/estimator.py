@@ -47,7 +47,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
     chains : independent chains, or rings learned from independent starts; their draws are pooled.
         "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations
     max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit
-    dtype : "float64" or "float32", of the products round the ring while sampling; the latter is
+    dtype : "float64" or "float32", of the products around the ring while sampling; the latter is
         faster at higher ranks, and all sums over observations stay float64
     batch_size : observations per step of online EM; "auto" takes 512, or 2,048 if there are more
         than a million

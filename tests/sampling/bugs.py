@@ -58,7 +58,7 @@ def noise_rate_without_its_prior(monkeypatch):
 
 
 def empty_slices_round_zero(monkeypatch):
-    """Slices without observations drawn round zero instead of round the mean slice."""
+    """Slices without observations drawn around zero instead of around the mean slice."""
     right = gibbs.draw_core
 
     def draw_core(task, blocks, update, map_blocks=map):

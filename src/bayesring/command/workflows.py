@@ -17,7 +17,7 @@ from bayesring.data.files import (
     ARRAYS,
     STANDARD,
     check_output,
-    ending,
+    extension,
     is_parquet,
     read_data,
     write_arrays,
@@ -75,7 +75,7 @@ def complete_file(
     if model is not None:
         ring.save(model)
     told = list(completion.notes)
-    if ending(target) == ".npy":
+    if extension(target) == ".npy":
         told.append("A .npy file holds the mean only; .npz also holds std, lower and upper.")
     return {
         "input": source,
@@ -159,7 +159,7 @@ def predict_file(model: str, source: str, target: str, *, level: float = 0.9) ->
     _check_apart("the output", target, {"the model": model})
     ring = load(model)
     names, levels, *_ = ring.labels_
-    is_array = ending(source) in ARRAYS
+    is_array = extension(source) in ARRAYS
     if is_array:
         X = read_data(source)
     else:
@@ -211,7 +211,7 @@ def _open(
     if not is_table(data):
         return opener(data, fill=fill), []
     guessed = modes is None or value is None
-    notes = ["Key and value columns were told by their types, not by name."] if guessed else []
+    notes = ["Key and value columns were recognised by their types, not named."] if guessed else []
     return opener(data, modes, value, fill), notes
 
 

@@ -347,7 +347,7 @@ def _check_order(shape: tuple[int, ...]) -> None:
 
 
 def _float_dtype(dtype: Any) -> Any:
-    """Fractions stay as precise as they were; whole numbers become float64."""
+    """Floats stay as precise as they were; integers become float64."""
     return dtype if np.dtype(dtype).kind == "f" else np.dtype(np.float64)
 
 

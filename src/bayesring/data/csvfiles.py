@@ -1,6 +1,6 @@
 """Long tables as CSV, with every key written back as it was read.
 
-Everything is read as text first. A key column becomes whole numbers or dates only if each of its
+Everything is read as text first. A key column becomes integers or dates only if each of its
 texts is the usual way to write one, so that "007" stays "007"; otherwise it stays text.
 """
 
@@ -65,7 +65,7 @@ def read_csv(
         elif kinds is not None and kinds.get(name) is not None:
             columns[name] = _array(pa, _like(texts, kinds[name], name), places, table[name])
         else:
-            keys = _keys(texts, fractions=name not in (modes or ()))
+            keys = _keys(texts, floats=name not in (modes or ()))
             columns[name] = _array(pa, keys, places, table[name], blank=True)
     return pa.table(columns)
 
@@ -138,16 +138,16 @@ def _numbers(texts: NDArray[np.str_], places: IntArray, name: str) -> NDArray[An
         ) from None
 
 
-def _keys(texts: NDArray[np.str_], fractions: bool = False) -> NDArray[Any]:
-    """Distinct texts as whole numbers or dates if that loses nothing; fractions if they may be.
+def _keys(texts: NDArray[np.str_], floats: bool = False) -> NDArray[Any]:
+    """Distinct texts as integers or dates if that loses nothing; floats if they may be.
 
-    Digits alone, such as "007", are no fractions unless some are missing.
+    Digits alone, such as "007", are no floats unless some are missing.
     """
     for kind in ("int64", "M8[D]"):
         if _same_texts(texts, kind):
             return texts.astype(kind)
     numbers = all(text in MISSING or _converts(float, text) for text in texts.tolist())
-    if fractions and numbers and not np.all(np.char.isdigit(texts)):
+    if floats and numbers and not np.all(np.char.isdigit(texts)):
         return np.where(np.isin(texts, MISSING), "nan", texts).astype(np.float64)
     return texts
 

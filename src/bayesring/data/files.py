@@ -1,6 +1,6 @@
-"""Files by their ending: tables, arrays and labelled arrays, read and written whole.
+"""Files by their extension: tables, arrays and labelled arrays, read and written whole.
 
-| ending | read as | written |
+| extension | read as | written |
 |---|---|---|
 | .csv, .csv.gz, or "-" for standard streams | pyarrow table | the table with four more columns |
 | .parquet, .arrow, .feather | pyarrow table | the same |
@@ -37,19 +37,21 @@ STANDARD = "-"
 """Stands for the standard streams."""
 
 
-def ending(path: str) -> str:
-    """Which of the known endings a path has."""
+def extension(path: str) -> str:
+    """Which of the known extensions a path has."""
     if path == STANDARD:
         return ".csv"
     known = (*TABLES, *ARRAYS, *LABELLED)
     for each in sorted(known, key=len, reverse=True):
         if path.lower().endswith(each):
             return each
-    raise ValueError(f"{path} has an ending that is not known; known are {', '.join(known)}.")
+    raise ValueError(
+        f"{path} has a file extension that is not known; known are {', '.join(known)}."
+    )
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a path is that of Parquet data: a file by its ending, or a folder of such."""
+    """Whether a path is that of Parquet data: a file by its extension, or a folder of such."""
     folder = Path(path)
     return path.lower().endswith(".parquet") or (
         folder.is_dir() and next(folder.rglob("*.parquet"), None) is not None
@@ -57,15 +59,15 @@ def is_parquet(path: str) -> bool:
 
 
 def family(path: str) -> tuple[str, ...]:
-    """All endings that hold the same kind of data."""
-    return next(group for group in (TABLES, ARRAYS, LABELLED) if ending(path) in group)
+    """All extensions that hold the same kind of data."""
+    return next(group for group in (TABLES, ARRAYS, LABELLED) if extension(path) in group)
 
 
 def check_output(source: str, target: str) -> None:
     """Refuse, before any work, a result file that cannot hold what the source holds."""
     if family(source) != family(target):
         raise ValueError(
-            f"{target} cannot hold the result for {source}; choose one of the endings "
+            f"{target} cannot hold the result for {source}; choose one of the extensions "
             f"{', '.join(family(source))}."
         )
     check_target(target)
@@ -89,7 +91,7 @@ def read_data(
     `modes` and `value` name columns; of arrays, `value` names the array or variable. `kinds`: see
     `bayesring.data.csvfiles.read_csv`.
     """
-    kind = ending(path)
+    kind = extension(path)
     if path != STANDARD and not Path(path).exists():
         raise FileNotFoundError(f"{path} does not exist.")
     if kind in (".csv", ".csv.gz"):
@@ -103,7 +105,7 @@ def read_data(
 
 def write_completion(path: str, completion: Any) -> None:
     """All that is known about the filled cells, as far as the file can hold it."""
-    kind = ending(path)
+    kind = extension(path)
     if kind in TABLES:
         write_table(path, completion.table)
         return
@@ -122,7 +124,7 @@ def write_completion(path: str, completion: Any) -> None:
 
 def write_table(path: str, table: Any) -> None:
     """A pyarrow table."""
-    kind = ending(path)
+    kind = extension(path)
     with _target(path) as temporary:
         if kind in (".csv", ".csv.gz"):
             write_csv(temporary, table, compressed=kind == ".csv.gz")
@@ -140,14 +142,14 @@ def write_table(path: str, table: Any) -> None:
 def write_arrays(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Named arrays; of them .npy holds the mean only."""
     with replacing(path) as temporary, open(temporary, "wb") as file:
-        if ending(path) == ".npy":
+        if extension(path) == ".npy":
             np.save(file, arrays["mean"])
         else:
             np.savez(file, **dict[str, Any](arrays))
 
 
 def _folder_format(path: str) -> str | None:
-    return ZARR if ending(path) == ".zarr" else None
+    return ZARR if extension(path) == ".zarr" else None
 
 
 def _target(path: str) -> AbstractContextManager[str | os.PathLike[str]]:
@@ -179,7 +181,7 @@ def _read_array(path: str, name: str | None) -> NDArray[Any]:
 
 def _read_labelled(path: str, name: str | None) -> Any:
     xr = _import_xarray()
-    engine = {"engine": "zarr"} if ending(path) == ".zarr" else {}
+    engine = {"engine": "zarr"} if extension(path) == ".zarr" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # stores without consolidated metadata
         opened = xr.open_dataset(path, **engine)

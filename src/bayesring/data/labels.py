@@ -6,7 +6,7 @@ matter.
 
 Times with a time zone are kept in UTC, and the zone beside them. Such times are the same in any
 zone, so a model may be asked in another one; times without a zone are another kind of key, which a
-model fitted with zones refuses, and the other way round.
+model fitted with zones refuses, and the other way around.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Labels(NamedTuple):
     """Per mode the time zone, None without one; empty in old files, where nobody knows."""
 
     def check_zone(self, mode: int, zone: Zone | None, name: str) -> None:
-        """Refuse times without a zone for labels that have one, and the other way round."""
+        """Refuse times without a zone for labels that have one, and the other way around."""
         levels = self.levels[mode]
         if not self.zones or levels is None or levels.dtype.kind != "M":
             return
@@ -169,7 +169,7 @@ def numbers_of(keys: NDArray[Any]) -> list[int]:
 
 
 def _text(key: Any) -> str:
-    """A key as text: a whole number without a fraction, a time in the coarsest unit."""
+    """A key as text: an integer without decimals, a time in the coarsest unit."""
     if key.dtype.kind == "f" and float(key).is_integer():
         return str(int(key))
     if key.dtype.kind in "Mm":

@@ -28,7 +28,7 @@ from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
 
 WIDE, WIDE_ANY = 3, 6
-"""Columns of fractions, or of any numbers, from which on a table looks wide."""
+"""Columns of floats, or of any numbers, from which on a table looks wide."""
 MELT = {
     "pandas": "table.melt(id_vars={keys}, var_name='column', value_name='value')",
     "polars": "table.unpivot(index={keys}, variable_name='column', value_name='value')",
@@ -106,7 +106,7 @@ def find_columns(
 ) -> Columns:
     """The columns that the user named, checked; those not named if they are obvious.
 
-    They are if exactly one column holds fractions, and every other one is a key or named. With
+    They are if exactly one column holds floats, and every other one is a key or named. With
     `values_apart`, there is no value column.
     """
     if isinstance(modes, str):
@@ -332,17 +332,17 @@ def _obvious_value(frame: nw.DataFrame[Any], modes: Sequence[str] | None) -> str
     rest = [name for name in frame.columns if name not in (modes or ())]
     if modes is not None and len(rest) == 1:
         return rest[0]
-    fractions = [name for name in rest if frame.schema[name].is_float()]
-    if len(fractions) == 1:
-        return fractions[0]
+    floats = [name for name in rest if frame.schema[name].is_float()]
+    if len(floats) == 1:
+        return floats[0]
     raise ValueError(_cannot_guess(frame, rest))
 
 
 def _cannot_guess(frame: nw.DataFrame[Any], rest: Sequence[str]) -> str:
     """Why key and value columns must be named, with help if the table looks wide."""
     numbers = [name for name in rest if frame.schema[name].is_numeric()]
-    fractions = [name for name in numbers if frame.schema[name].is_float()]
-    if len(fractions) < WIDE and len(numbers) < WIDE_ANY:
+    floats = [name for name in numbers if frame.schema[name].is_float()]
+    if len(floats) < WIDE and len(numbers) < WIDE_ANY:
         return (
             "modes and value are required: name the key columns and the column of values; the "
             f"columns are {frame.columns}."

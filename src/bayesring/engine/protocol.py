@@ -85,7 +85,7 @@ class Engine(ABC):
         return np.asarray(sum(rest, first))
 
     def entries(self, flat: FlatRing, columns: IntArray) -> FloatArray:
-        """F at the cells whose indices are the first D of `columns` (D or more, n) int32."""
+        """f at the cells whose indices are the first D of `columns` (D or more, n) int32."""
         others = columns[1 : flat.bonds.size]
         return np.asarray(entries_kernel.entries(*flat, 0, columns[0], others))
 

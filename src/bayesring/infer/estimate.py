@@ -102,7 +102,7 @@ class RingEstimate(NamedTuple):
         return ring.flatten(ring.weighted(self.core_list, self.weights))
 
     def fitted(self, columns: IntArray, engine: Engine) -> FloatArray:
-        """F at the cells whose indices are the first D of `columns` (D or more, n)."""
+        """f at the cells whose indices are the first D of `columns` (D or more, n)."""
         return engine.entries(self.flat, columns)
 
 

@@ -4,7 +4,7 @@ F = sum_n log p(y_n | f_n, tau) + log p(tau)
     + sum_d E log p(G^(d), hyper) - E log q(hyper) + sum_d E log p(lambda, delta) - E log q(delta)
     + 1/2 sum_i log |V_i| - 1/2 sum_i tr(H_i V_i),
 
-with slices of covariance V_i round their estimates and H_i their curvature, which is diagonal and
+with slices of covariance V_i around their estimates and H_i their curvature, which is diagonal and
 taken for a constant. Each step of the E-step and the gradient of the M-step belong to this one
 function.
 """
@@ -30,7 +30,7 @@ def free_energy(
 ) -> float:
     """F of a learner given all observations, `columns` (D or more, n) and `values` (n,).
 
-    `laws` are those of every core's hyperparameters, `covariances` its V, (I_d, K, K), or (I_d, K)
+    `parameters` are those of every core's hyperparameters, `covariances` its V, (I_d, K, K), or (I_d, K)
     for the diagonals if the prior is diagonal, and `curvatures` its H, (I_d, K).
     """
     likelihood, prior = learner.likelihood, learner.prior

@@ -366,7 +366,7 @@ def judge(
 def _predict(
     estimate: RingEstimate, gaps: FloatArray, columns: IntArray, engine: Engine
 ) -> FloatArray:
-    """F at some cells in rings so far from the one learned, (draws, n)."""
+    """f at some cells in rings so far from the one learned, (draws, n)."""
     ring = estimate.flat
     return np.stack([engine.entries(ring._replace(flat=ring.flat + own), columns) for own in gaps])
 

@@ -1,7 +1,7 @@
 """Hash tables from keys to codes, with open addressing.
 
 A table is an array of slots (2^b,) int32, at most half of them in use: a slot holds the code of a
-key, or -1. The keys themselves lie in the order of their codes: whole numbers (L,) int64, or texts
+key, or -1. The keys themselves lie in the order of their codes: integers (L,) int64, or texts
 as Arrow keeps them, text l being the bytes ``data[offsets[l]:offsets[l + 1]]``.
 """
 
@@ -18,7 +18,7 @@ FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 @njit(**OPTIONS)
 def number_place(key, size):
-    """Where in a table of `size` slots to look first for a whole number."""
+    """Where in a table of `size` slots to look first for an integer."""
     spread = np.uint64(key) * GOLDEN
     return np.int64((spread >> np.uint64(32)) & np.uint64(size - 1))
 

@@ -101,7 +101,7 @@ def mix(pool, begins, ends, buckets, draws, mixed, order):
         for n in range(begin, starts[bucket + 1]):
             order[n] = n
         for n in range(starts[bucket + 1] - 1, begin, -1):
-            # a whole number below n - begin + 1 from 32 random bits
+            # an integer below n - begin + 1 from 32 random bits
             other = begin + ((np.uint64(draws[n]) * np.uint64(n - begin + 1)) >> np.uint64(32))
             order[n], order[other] = order[other], order[n]
 

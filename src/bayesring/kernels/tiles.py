@@ -1,4 +1,4 @@
-"""Tiles of observations: multiplying slices round the ring.
+"""Tiles of observations: multiplying slices around the ring.
 
 A tile holds up to `TILE` observations, one per row: ``tile[t, (j R_d + r) R_{d-1} + s]`` is
 T_t[r, s] of strand j, the complement of observation t strand by strand and row by row. Slices are

@@ -31,7 +31,7 @@ class Bernoulli(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """W = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
+        """w = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
         return WorkingResponse(polyagamma.draw(rng, fitted), values - 0.5)
 
     def expect(
@@ -41,7 +41,7 @@ class Bernoulli(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """W = E[omega] = tanh(f / 2) / (2 f), 1/4 at zero, and s = y - 1/2 (18)."""
+        """w = E[omega] = tanh(f / 2) / (2 f), 1/4 at zero, and s = y - 1/2 (18)."""
         small = np.abs(fitted) < 1e-4
         safe = np.where(small, 1.0, fitted)
         return WorkingResponse(

@@ -15,7 +15,7 @@ from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingRe
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
-DOUBT = 100
+PSEUDO = 100
 """Held-out values that weigh as much as the belief that nothing needs calibrating."""
 
 
@@ -96,7 +96,7 @@ class Gaussian(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """W = tau, s = tau y: the likelihood is Gaussian already."""
+        """w = tau, s = tau y: the likelihood is Gaussian already."""
         weight = np.full(values.shape, nuisance[0])
         return WorkingResponse(weight, weight * values)
 
@@ -197,11 +197,11 @@ class Gaussian(Likelihood):
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
         """Set the cut, one over the mean of (y - mean)^2 - variance (14), and the tails.
 
-        Both are doubted as if by `DOUBT` more values, without error in excess and with the tails of
+        Both are weighed against `PSEUDO` values more, without error in excess and with the tails of
         a normal, so that few held-out values bind little. The cut is never below one, where all
         is noise.
         """
-        share = values.size / (values.size + DOUBT)
+        share = values.size / (values.size + PSEUDO)
         excess = float(np.mean((values - mean) ** 2 - variance))
         noise = min(max(excess, 1e-12), 1.0)
         sizes = np.abs(values - mean) / np.sqrt(noise + variance)

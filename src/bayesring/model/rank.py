@@ -29,7 +29,7 @@ NEEDED = 3.0
 """Energy per parameter that a factor must have to be kept.
 
 A factor fitted to noise alone has about two: one from the fit, and one from the spread of a draw
-round it. Three leaves only what the data demand.
+around it. Three leaves only what the data demand.
 """
 
 

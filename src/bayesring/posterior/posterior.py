@@ -97,7 +97,7 @@ class Posterior:
             yield draws._replace(flat=np.concatenate(cores, axis=1), starts=starts)
 
     def entries(self, coords: IntArray) -> FloatArray:
-        """F at `coords` (n, D) for every draw, (S, n), in standardised units."""
+        """f at `coords` (n, D) for every draw, (S, n), in standardised units."""
         order = np.argsort(coords[:, 0], kind="stable")  # the kernel is quickest so
         columns = np.ascontiguousarray(coords[order].T, dtype=np.int32)
         rows = [(draws, s) for draws in self.chains for s in range(len(draws.flat))]
@@ -254,7 +254,7 @@ class Posterior:
                 yield rows, self.entries(coords[rows])
 
     def _entries_in_box(self, coords: IntArray, first: IntArray, last: IntArray) -> FloatArray:
-        """F at `coords` between `first` and `last`, as `entries`, from all cells of that box."""
+        """f at `coords` between `first` and `last`, as `entries`, from all cells of that box."""
         cells = np.ravel_multi_index((coords - first).T, tuple(last - first))
         fitted = np.empty((self.n_draws, len(coords)))
 

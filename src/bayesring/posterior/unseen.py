@@ -100,7 +100,7 @@ class Widened(Posterior):
         self.engine.map_pieces(fill, range(len(rows)))
 
     def entries(self, coords: IntArray) -> FloatArray:
-        """F at `coords` for every draw, as of any posterior."""
+        """f at `coords` for every draw, as of any posterior."""
         part, places = self._part(coords)
         return part.entries(places)
 

@@ -34,7 +34,7 @@ class GammaProcess:
             raise ValueError(f"a0 of GammaProcess must be above 1, got {self.a0!r}.")
 
     def precisions(self, gains: FloatArray) -> FloatArray:
-        """Phi, as `gains`; factor r is included in its own product."""
+        """phi, as `gains`; factor r is included in its own product."""
         return np.cumprod(gains, axis=-1)
 
     def draw_gains(self, rng: Generator, shape: tuple[int, int]) -> FloatArray:

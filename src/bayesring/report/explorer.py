@@ -14,7 +14,7 @@ from bayesring.report.colours import ERRORS, VALUES, anchors
 from bayesring.report.fitted import Fitted
 
 MOST = 2**16 - 1
-"""Numbers are sent as whole numbers from 1 to this; 0 is a missing one."""
+"""Numbers are sent as integers from 1 to this; 0 is a missing one."""
 CHOSEN = ' selected="selected"'
 TAIL = 0.01
 """Share of values beyond either end of the colours, so that a few do not dull all others."""

@@ -41,7 +41,7 @@ NOTHING_HELD_OUT = (
 )
 NOT_SAMPLED = (
     "These rings were learned by online EM: there are no chains whose agreement could be judged. "
-    "Draws come from a normal round each ring's estimate, so intervals are rougher than those of "
+    "Draws come from a normal around each ring's estimate, so intervals are rougher than those of "
     "Gibbs sampling."
 )
 NOT_CHECKED = "Nothing was held out, so it is not checked whether intervals hold what they say."
@@ -156,7 +156,7 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
         rows = {
             "rank": f"{ranks} (one number per bond, ring after ring)",
             "rings": f"{len(fitted.traces)}, learned by online EM",
-            "draws": f"{fitted.posterior.n_draws:,} round their estimates",
+            "draws": f"{fitted.posterior.n_draws:,} around their estimates",
         }
     pictures += [
         figure(_title(name), charts.path_chart(fitted, name, each, 0))

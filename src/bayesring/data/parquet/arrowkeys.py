@@ -1,7 +1,7 @@
 """Key columns of Arrow: what types they may have, and their contents as arrays of NumPy.
 
-No row ever becomes a Python object. Whole numbers, dates, times and truth values are handled as
-integers, fractions as the integers that have the same bits, text as bytes and where each begins.
+No row ever becomes a Python object. Integers, dates, times and truth values are handled as
+integers, floats as the integers that have the same bits, text as bytes and where each begins.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def numbers_of(column: Any) -> NDArray[Any]:
         try:
             column = column.cast(pa.int64())
         except pa.ArrowInvalid:
-            raise ValueError("whole numbers of 2^63 and more are too large.") from None
+            raise ValueError("integers of 2^63 and more are too large.") from None
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def bits_of(fractions: NDArray[Any]) -> NDArray[np.int64]:
+def bits_of(floats: NDArray[Any]) -> NDArray[np.int64]:
     """The integers with the bits of float64; the two zeros become one."""
-    return (fractions.astype(np.float64) + 0.0).view(np.int64)
+    return (floats.astype(np.float64) + 0.0).view(np.int64)
 
 
 def texts_of(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

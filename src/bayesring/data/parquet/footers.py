@@ -47,7 +47,7 @@ def partition_of(path: Path) -> dict[str, str | None]:
 
 
 def partition_kinds(partitions: list[dict[str, str | None]]) -> dict[str, KeyType]:
-    """Whole numbers if all folders are named after whole numbers, or text."""
+    """Integers if all folders are named after integers, or text."""
     kinds = {}
     for name in {name for each in partitions for name in each}:
         texts = [text for each in partitions if (text := each.get(name)) is not None]

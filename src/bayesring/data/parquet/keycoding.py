@@ -1,6 +1,6 @@
 """Keys counted in a first pass over a stream, and turned into coordinates in the later ones.
 
-Whole numbers of a moderate range go through a table that covers the range, all else through a hash
+Integers of a moderate range go through a table that covers the range, all else through a hash
 table, text by its bytes. Of a dictionary of Arrow, each entry is looked up once.
 """
 
@@ -21,7 +21,7 @@ from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray
 
 DENSE = 1 << 24
-"""Largest range of whole numbers that a table covers."""
+"""Largest range of integers that a table covers."""
 
 
 class BadText(ValueError):
@@ -49,7 +49,7 @@ class Coder(Protocol):
 
 
 class TableCoder:
-    """Whole numbers of a moderate range."""
+    """Integers of a moderate range."""
 
     def __init__(self, levels: NDArray[np.int64]) -> None:
         self._low = int(levels.min())
@@ -245,7 +245,7 @@ def make_coder(levels: NDArray[Any], kind: KeyType, name: str) -> Coder:
     numbers = levels.astype(np.int64)
     if levels.dtype.kind == "f" and not np.array_equal(numbers, levels):
         raise ValueError(
-            f"column {name!r} holds whole numbers, but the model was fitted with fractions such as "
+            f"column {name!r} holds integers, but the model was fitted with floats such as "
             f"{levels[numbers != levels][0]!s}."
         )
     dense = int(numbers.max()) - int(numbers.min()) < DENSE
