@@ -67,19 +67,19 @@ def start(
     n_weights = sum(each.size for each in ones) if setting.prior.weights.learned else 0
     nothing = np.empty(0)
     estimate = RingEstimate(
-        size,
-        tuple(counts),
-        nothing,
-        ones,
-        ones,
-        setting.likelihood.initial_nuisance(),
-        tuple(priors),
-        nothing,
-        reading.AdamMoments.empty(0, 0),
-        (),
-        np.zeros(n_weights),
+        size=size,
+        counts=tuple(counts),
+        cores=nothing,
+        weights=ones,
+        gains=ones,
+        nuisance=setting.likelihood.initial_nuisance(),
+        slice_priors=tuple(priors),
+        curvature=nothing,
+        adam=reading.AdamMoments.empty(0, 0),
+        weight_adam=(),
+        weight_gradient=np.zeros(n_weights),
     )
-    return reading.restarted(estimate, cores)
+    return reading.restarted(estimate, cores)  # which fills in what is empty
 
 
 def learn(
@@ -157,7 +157,10 @@ def add(
 
 
 class Workspace:
-    """Copies of the arrays of an estimate, which batches change in place."""
+    """Copies of the arrays of an estimate, which batches change in place.
+
+    Arrays that are only ever replaced, such as gains and priors, are shared with it.
+    """
 
     def __init__(self, estimate: RingEstimate, setting: Setting) -> None:
         self._before, self._setting = estimate, setting
@@ -183,7 +186,10 @@ class Workspace:
         self._weigh()
 
     def frozen(self) -> RingEstimate:
-        """The estimate as it stands; the workspace is not to be used after."""
+        """The estimate as it stands, in the memory of the workspace.
+
+        Whoever hands it out lets go of the workspace.
+        """
         return self._before._replace(
             cores=self.flat,
             weights=tuple(self.weights),
