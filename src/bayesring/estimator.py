@@ -158,7 +158,7 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         held in memory; `modes` and `value` name their columns.
         """
         if isinstance(X, (str, os.PathLike)):
-            files = open_files(X, y, modes, value, self._settings(modes or ()))
+            files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
             return self.fit_rows(files, survey_files(files, self.progress))
         wanted = self.shape if shape is None else shape
         return self.fit_observations(*inputs.observe(X, y, wanted, modes, value))
@@ -199,9 +199,14 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
             ) from failure
         return self
 
-    def _settings(self, names: Sequence[str] = ()) -> Settings:
-        """The parameters, checked, for modes of these names."""
-        return resolve(self.get_params(deep=False), names)
+    def _settings(self, names: Sequence[str] = (), seed: int | None = None) -> Settings:
+        """The parameters, checked, for modes of these names.
+
+        With a `seed`, none is drawn: a user's generator moves on once per fit.
+        """
+        parameters = self.get_params(deep=False)
+        own = parameters if seed is None else parameters | {"random_state": seed}
+        return resolve(own, names)
 
     def _adopt(self, found: Fit, settings: Settings) -> None:
         """Take over what was found."""
@@ -237,14 +242,12 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, shape=shape)
-        posterior, settings = self.posterior_, self._settings(self.labels_.names)
+        posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         model = settings.model._replace(likelihood=posterior.likelihood, prior=self.prior_)
-        estimates, drawn = fit_more(
-            self.estimates_, data, model, settings._replace(seed=self.seed_)
-        )
+        estimates, drawn = fit_more(self.estimates_, data, model, settings)
         # only here, at the end, anything changes: an interrupt leaves the model as it was
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
         self.estimates_, self.labels_, self.observed_ = estimates, labels, None
@@ -357,8 +360,8 @@ class TensorRing(Reporting, BaseEstimator):  # type: ignore[misc]
         """One of the draws as a `TRTensor` of TensorLy, in the units of the data.
 
         Ranks are one higher than those of the ring if the values have a mean to carry, see
-        `bayesring.posterior.interchange`. Do not average the cores of several draws: they are defined only
-        up to an invertible matrix on each bond.
+        `bayesring.posterior.interchange`. Do not average the cores of several draws: they are
+        defined only up to an invertible matrix on each bond.
         """
         return to_tensorly(self._posterior(), draw)
 
