@@ -10,8 +10,9 @@ memory take NaN for missing, since some have no other way to say it; Parquet has
 missing values as null, and so a NaN in a file is the mark of a computation that failed. A null or
 NaN among the keys is refused. Errors name the file and the row, which counts from 0.
 
-How well an epoch is shuffled: see `bayesring.data.parquet.shuffling`. A row group can only be read from
-its beginning; if sorted data are one huge row group, only neighbours, a pool of them, are mixed.
+How well an epoch is shuffled: see `bayesring.data.parquet.shuffling`. A row group can only be read
+from its beginning; if sorted data are one huge row group, only neighbours, a pool of them, are
+mixed.
 """
 
 from __future__ import annotations
