@@ -73,7 +73,10 @@ def fit_files(files: ParquetRows, survey: Survey, settings: Settings) -> Fit:
 def _learn(
     sources: Sources, units: Units, n: int, model: Model, settings: Settings, rings: int
 ) -> Outcome:
-    """Learn `rings` rings from `n` observations of which shape and units are known."""
+    """Learn `rings` rings from `n` observations of which shape and units are known.
+
+    Of a ring to choose, a pair of draws must fit into memory; of the smallest, one will do.
+    """
     from bayesring.progress import learning_progress
 
     learning = settings.learning(n, units.scale, rings)
@@ -88,7 +91,16 @@ def _learn(
 def fit_more(
     estimates: Sequence[RingEstimate], data: Observations, model: Model, settings: Settings
 ) -> tuple[list[RingEstimate], list[Draws]]:
-    """Go on learning; the estimates given stay as they are."""
+    """Go on learning; the estimates given stay as they are.
+
+    Modes may have grown, and a draw with them: it must still fit.
+    """
+    if not estimates:
+        raise ValueError(
+            "partial_fit goes on with rings of online EM, but the model has none: it was fitted "
+            "with inference='gibbs'; fit it anew with inference='online-em'."
+        )
+    settings.check_draw_fits(data.shape, estimates[0].size, len(estimates))
     learning = settings.learning(len(data.values), data.scale, len(estimates))
     with Threads(settings.n_jobs) as engine:
         return online.learn_more(estimates, data, model.likelihood, model.prior, learning, engine)

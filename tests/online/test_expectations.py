@@ -19,12 +19,11 @@ from bayesring.priors import (
     GammaProcess,
     NormalGamma,
     NormalWishart,
-    RingPrior,
 )
 from bayesring.priors.entry_gamma import gamma_divergence
 from bayesring.priors.normal_wishart import draw_normal_wishart, log_normal_wishart
 from tests.models import CORE_PRIORS, LIKELIHOODS, name_of
-from tests.online.learners import random_covariances, spread_of
+from tests.online.estimates import random_covariances, spread_of
 
 SHAPE = (5, 1, 2, 2)
 PRIORS = pytest.mark.parametrize("prior", CORE_PRIORS, ids=name_of)
@@ -36,31 +35,33 @@ def _one_blas_thread():
         yield
 
 
-def draw_law(rng, prior, law):
-    """Hyperparameters of a law that `conditional` gave."""
+def draw_hyper(rng, prior, parameters):
+    """Hyperparameters from the distribution that `conditional` found."""
     if isinstance(prior, Fixed):
-        return law
+        return parameters
     if isinstance(prior, EntryGamma):
-        return prior.estimate_hyper(law)._replace(psi=rng.gamma(law[0], 1 / law[1]))
+        return prior.estimate_hyper(parameters)._replace(
+            psi=rng.gamma(parameters[0], 1 / parameters[1])
+        )
     if isinstance(prior, NormalGamma):
-        psi = rng.gamma(law.c, 1 / law.d)
-        mean = law.m + rng.standard_normal(law.m.size) / np.sqrt(law.k * psi)
-        return prior.estimate_hyper(law)._replace(mean=mean, precision=psi)
-    return draw_normal_wishart(rng, law)
+        psi = rng.gamma(parameters.c, 1 / parameters.d)
+        mean = parameters.m + rng.standard_normal(parameters.m.size) / np.sqrt(parameters.k * psi)
+        return prior.estimate_hyper(parameters)._replace(mean=mean, precision=psi)
+    return draw_normal_wishart(rng, parameters)
 
 
-def log_law(prior, law, hyper):
-    """Log density of a law."""
+def log_density(prior, parameters, hyper):
+    """Log density of the distribution that `conditional` found."""
     if isinstance(prior, Fixed):
         return 0.0
     if isinstance(prior, EntryGamma):
-        return gamma.logpdf(hyper.psi, law[0], scale=1 / law[1]).sum()
+        return gamma.logpdf(hyper.psi, parameters[0], scale=1 / parameters[1]).sum()
     if isinstance(prior, NormalGamma):
-        of_psi = gamma.logpdf(hyper.precision, law.c, scale=1 / law.d)
-        precision = law.k * hyper.precision
-        squares = precision * (hyper.mean - law.m) ** 2
+        of_psi = gamma.logpdf(hyper.precision, parameters.c, scale=1 / parameters.d)
+        precision = parameters.k * hyper.precision
+        squares = precision * (hyper.mean - parameters.m) ** 2
         return np.sum(of_psi + 0.5 * (np.log(precision / (2 * np.pi)) - squares))
-    return log_normal_wishart(hyper, law)
+    return log_normal_wishart(hyper, parameters)
 
 
 def takes_the_mode(prior):
@@ -102,21 +103,21 @@ def test_working_response_has_the_slope_of_the_likelihood(rng, likelihood):
 def test_noise_is_at_the_mode(rng, upper):
     likelihood = Gaussian(2.0, 2.0, upper)
     f, y = rng.standard_normal((2, 30))
-    statistics = likelihood.statistics(f, y)
+    statistics = likelihood.statistics(f, y, likelihood.initial_nuisance())
 
     def log_posterior(tau):
         nuisance = np.array([tau])
         return likelihood.total_log_prob(statistics, nuisance) + likelihood.log_prior(nuisance)
 
-    (best,) = likelihood.expect_nuisance(statistics)
+    (best,) = likelihood.expect_nuisance(statistics, likelihood.initial_nuisance())
     assert best <= upper
     for other in (0.99 * best, min(1.01 * best, upper)):
         assert log_posterior(best) >= log_posterior(other)
 
 
 @PRIORS
-def test_the_law_is_the_conditional(rng, prior):
-    """Without spread, log p(core, hyper) - log law(hyper) is one number: log p(core).
+def test_the_distribution_is_the_conditional(rng, prior):
+    """Without spread, log p(core, hyper) - log q(hyper) is one number: log p(core).
 
     `expected_log_prob` is that number then, unless it is taken at the mode. Seen to fail: a
     divergence with its arguments swapped; the mean's share of the squares, 1 / k per entry, left
@@ -124,68 +125,74 @@ def test_the_law_is_the_conditional(rng, prior):
     """
     core = prior.draw_core(rng, SHAPE, prior.draw_hyper(rng, SHAPE)) + 0.3
     spread = np.zeros((SHAPE[0] if prior.diagonal else 4, 4))
-    law = prior.conditional(core, spread)
+    parameters = prior.conditional(core, spread)
     marginal = []
     for _ in range(5):
-        hyper = draw_law(rng, prior, law)
-        marginal.append(prior.log_prob(core, hyper) - log_law(prior, law, hyper))
+        hyper = draw_hyper(rng, prior, parameters)
+        marginal.append(prior.log_prob(core, hyper) - log_density(prior, parameters, hyper))
     np.testing.assert_allclose(marginal, marginal[0], rtol=1e-9)
-    hyper, expected = prior.estimate_hyper(law), marginal[0]
+    hyper, expected = prior.estimate_hyper(parameters), marginal[0]
     if takes_the_mode(prior):
         expected = with_more_degrees(prior).log_prob(core, hyper)
-    np.testing.assert_allclose(prior.expected_log_prob(core, spread, law), expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        prior.expected_log_prob(core, spread, parameters), expected, rtol=1e-9
+    )
 
 
 @PRIORS
 def test_expected_log_prob_by_monte_carlo(rng, prior):
-    """With cores of that spread, and a law that is not the best one.
+    """With cores of that spread, and a distribution that is not the best one.
 
     Seen to fail: the spread left out of the squares.
     """
     core = rng.standard_normal(SHAPE)
-    covariances = random_covariances(rng, RingPrior.of(prior), SHAPE[0], 4)
+    covariances = random_covariances(rng, prior, SHAPE[0], 4)
     spread = spread_of(covariances)
-    law, n = prior.conditional(core + 0.5, 2 * spread), 4_000
+    parameters, n = prior.conditional(core + 0.5, 2 * spread), 4_000
     if prior.diagonal:
         covariances = covariances[..., None] * np.eye(4)
     roots, found = np.linalg.cholesky(covariances), np.empty(n)
     for place in range(n):
         drawn = core + (roots @ rng.standard_normal((SHAPE[0], 4, 1))).reshape(SHAPE)
         if takes_the_mode(prior):
-            found[place] = with_more_degrees(prior).log_prob(drawn, prior.estimate_hyper(law))
+            found[place] = with_more_degrees(prior).log_prob(
+                drawn, prior.estimate_hyper(parameters)
+            )
         else:
-            hyper = draw_law(rng, prior, law)
-            found[place] = prior.log_prob(drawn, hyper) - log_law(prior, law, hyper)
+            hyper = draw_hyper(rng, prior, parameters)
+            found[place] = prior.log_prob(drawn, hyper) - log_density(prior, parameters, hyper)
     error = found.std() / np.sqrt(n)
-    assert abs(found.mean() - prior.expected_log_prob(core, spread, law)) < 4.5 * error
+    assert abs(found.mean() - prior.expected_log_prob(core, spread, parameters)) < 4.5 * error
 
 
 @PRIORS
-def test_the_law_given_the_spread_is_the_best(rng, prior):
-    """No other law has a larger `expected_log_prob`, and the estimate is its mean or its mode.
+def test_the_distribution_given_the_spread_is_the_best(rng, prior):
+    """None other has a larger `expected_log_prob`, and the estimate is its mean or its mode.
 
     Seen to fail: the mean in the place of the mode.
     """
     core = rng.standard_normal(SHAPE)
-    spread = spread_of(random_covariances(rng, RingPrior.of(prior), SHAPE[0], 4))
-    law = prior.conditional(core, spread)
-    best = prior.expected_log_prob(core, spread, law)
+    spread = spread_of(random_covariances(rng, prior, SHAPE[0], 4))
+    parameters = prior.conditional(core, spread)
+    best = prior.expected_log_prob(core, spread, parameters)
     for _ in range(5):
         other = prior.conditional(
             core + 0.1 * rng.standard_normal(SHAPE), spread * rng.uniform(0.8, 1.2)
         )
         assert prior.expected_log_prob(core, spread, other) <= best + 1e-9
-    estimate = prior.estimate_hyper(law)
+    estimate = prior.estimate_hyper(parameters)
     if takes_the_mode(prior):
-        law = law._replace(nu=law.nu + 2.0)
+        parameters = parameters._replace(nu=parameters.nu + 2.0)
         for share in (0.99, 1.01):
             for moved in (
                 estimate._replace(precision=share * estimate.precision),
                 estimate._replace(mean=share * estimate.mean),
             ):
-                assert log_law(prior, law, moved) < log_law(prior, law, estimate)
+                assert log_density(prior, parameters, moved) < log_density(
+                    prior, parameters, estimate
+                )
         return
-    draws = [draw_law(rng, prior, law) for _ in range(3_000)]
+    draws = [draw_hyper(rng, prior, parameters) for _ in range(3_000)]
     for place, expected in enumerate(estimate):
         each = np.array([hyper[place] for hyper in draws])
         error = each.std(axis=0) / np.sqrt(len(draws))

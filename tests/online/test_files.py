@@ -46,8 +46,7 @@ def test_files_teach_as_well_as_memory(data, tmp_path):
     found = streamed.predict_interval(test)
     inside = np.mean((found["lower"] <= test["seen"]) & (test["seen"] <= found["upper"]))
     assert 0.84 <= inside <= 0.96
-    learner = streamed.learners_[0]
-    assert learner.n_observations == 3_000 - 20 - len(streamed.held_out_.values)
+    assert streamed.estimates_[0].n_observations == 3_000 - 20 - len(streamed.held_out_.values)
     again = make(epochs=15, n_jobs=2).fit(str(tmp_path), modes=MODES, value="seen")
     np.testing.assert_array_equal(again.predict(test)["mean"], streamed.predict(test)["mean"])
     again.save(tmp_path / "model.ring")
@@ -101,8 +100,6 @@ def test_errors_in_a_sentence(data, tmp_path):
         make().fit(path, modes=MODES, value="nope")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         make().fit(tmp_path / "none.parquet", **right)
-    values = table["seen"].to_numpy(copy=True)
-    values[:] = np.nan
     table.assign(seen=pd.array([pd.NA] * 400, dtype="Float64")).to_parquet(path)
     with pytest.raises(ValueError, match="holds no value in any of its 400 rows"):
         make().fit(path, **right)

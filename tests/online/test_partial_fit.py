@@ -8,9 +8,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from bayesring.infer.learner import Learner
 
 from bayesring import TensorRing, load, settings
+from bayesring.engine.threads import ONE_THREAD
+from bayesring.infer.estimate import grown, prior_means, restarted
 from bayesring.priors import EntryGamma, NormalGamma
 from tests.online.planted import SHAPE, make, planted, rms
 
@@ -89,30 +90,25 @@ def test_modes_grow(data, prior):
     model.partial_fit(X[late], y[late], shape=(17, *SHAPE[1:]))
     assert model.shape_ == (17, 12, 10)
     assert rms(model.predict(X[late]) - y[late]) < 0.8 * rms(before)
-    learner = model.learners_[0]
-    mean = learner.prior_means(0, np.array([15]))[0]
+    estimate = model.estimates_[0]
+    mean = prior_means(estimate, 0, np.array([15]))[0]
     for unseen in (12, 14, 16):
-        np.testing.assert_array_equal(learner.cores[0][unseen], mean)
+        np.testing.assert_array_equal(estimate.core_list[0][unseen], mean)
 
 
 def test_a_grown_slice_is_the_mean_slice_before_any_data(begun):
-    model = begun[0]
-    learner = Learner.from_arrays(
-        model.learners_[0].to_arrays(), model.posterior_.likelihood, model.learners_[0].prior
-    )
-    precision, diagonal, linear = learner.slice_priors[0]
+    estimate = begun[0].estimates_[0]
+    precision, diagonal, linear, *_ = estimate.slice_priors[0]
     mean = np.linalg.solve(precision + np.diag(diagonal[0]), linear[0])
     cells = np.array([[3, 4], [5, 6]])  # modes 1 and 2
-    expected = learner.fitted(np.array([[2, 2], *cells.T], dtype=np.int32))
-    learner.grow((15, 12, 10))
-    grown = np.array([[14, 14], *cells.T], dtype=np.int32)
+    new = np.array([[14, 14], *cells.T], dtype=np.int32)
     kept = np.array([[2, 2], *cells.T], dtype=np.int32)
-    np.testing.assert_array_equal(learner.fitted(kept), expected)
-    cores = [core.copy() for core in learner.cores]
+    wider = grown(estimate, (15, 12, 10))
+    np.testing.assert_array_equal(wider.fitted(kept, ONE_THREAD), estimate.fitted(kept, ONE_THREAD))
+    cores = [core.copy() for core in wider.core_list]
     cores[0][2] = mean.reshape(cores[0][2].shape)
-    found = learner.fitted(grown)
-    learner.set_cores(cores)
-    np.testing.assert_allclose(found, learner.fitted(kept))
+    expected = restarted(wider, cores).fitted(kept, ONE_THREAD)
+    np.testing.assert_allclose(wider.fitted(new, ONE_THREAD), expected)
 
 
 def test_old_predictions_rest_when_new_data_agree(data, begun):
@@ -127,11 +123,11 @@ def test_old_predictions_rest_when_new_data_agree(data, begun):
         if prior == "paper":
             early = begun[1]
             model = make(prior=prior, epochs=12, chains=1).fit(X[early], data[1][early])
-        before, weights = model.predict(old), np.concatenate(model.learners_[0].weights)
+        before, weights = model.predict(old), np.concatenate(model.estimates_[0].weights)
         agreeing = X[(X[:, 0] < 12)][:300]
         model.partial_fit(agreeing, model.predict(agreeing))
         assert rms(model.predict(old) - before) < 0.03 * before.std()
-        np.testing.assert_array_equal(np.concatenate(model.learners_[0].weights), weights)
+        np.testing.assert_array_equal(np.concatenate(model.estimates_[0].weights), weights)
 
 
 def test_save_load_pickle_and_copy_go_on_alike(data, begun, tmp_path):

@@ -75,8 +75,8 @@ class Position(NamedTuple):
 class Feed:
     """Batches without end, pass after pass, from any position on.
 
-    To go on where it stopped costs nothing; to begin elsewhere, the pass is gone through again up
-    to there.
+    To go on where it stopped costs nothing; to begin elsewhere, or after rows could not be read,
+    the pass is gone through again up to there.
     """
 
     def __init__(self, rows: Rows, streams: Streams, size: int) -> None:
@@ -90,7 +90,11 @@ class Feed:
         if position != self._at:
             self._at, self._batches = position, self._from(position)
         while n_rows > 0:
-            chunk, self._at = next(self._batches)
+            try:
+                chunk, self._at = next(self._batches)
+            except BaseException:
+                self._batches = self._from(self._at)
+                raise
             n_rows -= len(chunk.values)
             yield chunk, self._at
 

@@ -67,19 +67,19 @@ def start(
     n_weights = sum(each.size for each in ones) if setting.prior.weights.learned else 0
     nothing = np.empty(0)
     estimate = RingEstimate(
-        size,
-        tuple(counts),
-        nothing,
-        ones,
-        ones,
-        setting.likelihood.initial_nuisance(),
-        tuple(priors),
-        nothing,
-        reading.AdamMoments.empty(0, 0),
-        (),
-        np.zeros(n_weights),
+        size=size,
+        counts=tuple(counts),
+        cores=nothing,
+        weights=ones,
+        gains=ones,
+        nuisance=setting.likelihood.initial_nuisance(),
+        slice_priors=tuple(priors),
+        curvature=nothing,
+        adam=reading.AdamMoments.empty(0, 0),
+        weight_adam=(),
+        weight_gradient=np.zeros(n_weights),
     )
-    return reading.restarted(estimate, cores)
+    return reading.restarted(estimate, cores)  # which fills in what is empty
 
 
 def learn(
@@ -157,7 +157,10 @@ def add(
 
 
 class Workspace:
-    """Copies of the arrays of an estimate, which batches change in place."""
+    """Copies of the arrays of an estimate, which batches change in place.
+
+    Arrays that are only ever replaced, such as gains and priors, are shared with it.
+    """
 
     def __init__(self, estimate: RingEstimate, setting: Setting) -> None:
         self._before, self._setting = estimate, setting
@@ -175,7 +178,7 @@ class Workspace:
         self.rows_seen, self.e_steps = estimate.rows_seen, estimate.e_steps
         self._n, self._shape = estimate.n_observations, estimate.shape
         self._totals = np.maximum(np.concatenate(estimate.counts), 1).astype(float)
-        self._gradient = np.zeros(self.flat.size)
+        self.gradient = np.zeros(self.flat.size)
         first = np.cumsum([0, *self._shape[:-1]]).astype(np.int64)
         self._rows = (first, np.zeros(sum(self._shape), dtype=np.int64))
         self._all_movable = np.ones(sum(self._shape), dtype=bool)
@@ -183,7 +186,10 @@ class Workspace:
         self._weigh()
 
     def frozen(self) -> RingEstimate:
-        """The estimate as it stands; the workspace is not to be used after."""
+        """The estimate as it stands, in the memory of the workspace.
+
+        Whoever hands it out lets go of the workspace.
+        """
         return self._before._replace(
             cores=self.flat,
             weights=tuple(self.weights),
@@ -204,9 +210,10 @@ class Workspace:
 
     def _weigh(self) -> None:
         """Bring the weighted cores up to date; they are the cores if weights stay at one."""
-        laid = ring.flatten(ring.weighted(self.cores, self.weights)) if self._learned else None
-        _, starts, bonds, strands = laid or ring.flatten(self.cores)
-        self._ring = (self.flat if laid is None else laid.flat, starts, bonds, strands)
+        if self._learned:
+            self.ring = ring.flatten(ring.weighted(self.cores, self.weights))
+        else:
+            self.ring = ring.flatten(self.cores)._replace(flat=self.flat)
 
     def learn(self, columns: IntArray, values: FloatArray, rate: float, expects: bool) -> None:
         """M-step on one batch; E-step if it is due."""
@@ -232,12 +239,12 @@ class Workspace:
         """
         self.weight_gradient += self._setting.engine.learn(
             self.flat,
-            self._ring,
+            self.ring,
             columns,
             self._respond(columns, values),
             self._rows,
             self._totals,
-            (self._gradient, self.curvature),
+            (self.gradient, self.curvature),
             tuple(self.adam),
             tuple(each.ravel()[: None if self._learned else 0] for each in self.weights),
             self._kernel_priors(),
@@ -248,7 +255,7 @@ class Workspace:
     def _respond(self, columns: IntArray, values: FloatArray) -> FloatArray:
         """Slope and weight of every observation of a batch, (2, n), at the ring as it stands."""
         likelihood = self._setting.likelihood
-        fitted = self._setting.engine.entries(ring.FlatRing(*self._ring), columns)
+        fitted = self._setting.engine.entries(self.ring, columns)
         self._remember(likelihood.statistics(fitted, values, self.nuisance), len(values))
         weight, shift = likelihood.expect(fitted, values, self.nuisance)
         return np.stack([shift - weight * fitted, weight])
@@ -315,13 +322,13 @@ class Workspace:
     def measure(self, batches: Iterable[Chunk], batch_size: int) -> None:
         """Curvature at the ring as it stands, by one pass over all rows."""
         self.curvature[:] = 0.0
-        sums, touched = (self._gradient, self.curvature), np.empty(batch_size, dtype=np.int64)
+        sums, touched = (self.gradient, self.curvature), np.empty(batch_size, dtype=np.int64)
         endless = np.full_like(self._totals, np.inf)
         for columns, values in batches:
             response = self._respond(columns, values)
             for mode in range(len(self._shape)):
                 self._setting.engine.add_gradient(
-                    self._ring, mode, columns, response, self._rows, endless, sums, touched
+                    self.ring, mode, columns, response, self._rows, endless, sums, touched
                 )
-        self._gradient[:] = 0.0
+        self.gradient[:] = 0.0
         self._rows[1][:] = 0

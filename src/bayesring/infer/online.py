@@ -11,13 +11,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesring.data.batches import ArrayRows, Feed, Position, Rows, Sources
+from bayesring.data.batches import ArrayRows, Chunk, Feed, Position, Rows, Sources
 from bayesring.data.observations import Observations, in_order
 from bayesring.data.splitting import hold_out
 from bayesring.engine.protocol import Engine
@@ -161,15 +161,13 @@ def look(
     member: Member, feed: Feed, schedule: Schedule, course: Course, judges: bool = True
 ) -> Member:
     """Learn from as many rows as lie between two looks, and see what the ring predicts then."""
-    before, likelihood, failure = member.estimate, member.likelihood, None
-    n_rows = course.look_rows(before.n_observations)
-    batches = _UntilFailure(feed, before.position, n_rows)
+    before, likelihood = member.estimate, member.likelihood
+    batches = _UntilFailure(feed.read(before.position, course.look_rows(before.n_observations)))
     estimate = em.learn(
         before, batches, schedule.rate, schedule.expects, course.setting(likelihood)
     )
-    failure = batches.failure
-    if failure is not None and estimate.rows_seen == 0:
-        raise failure
+    if batches.failure is not None and estimate.rows_seen == 0:
+        raise batches.failure
     values = course.judged.values
     columns = np.ascontiguousarray(course.judged.coords.T, dtype=np.int32)
     mean = likelihood.mean(estimate.fitted(columns, course.engine), estimate.nuisance)
@@ -192,26 +190,22 @@ def look(
         estimate=estimate,
         likelihood=likelihood,
         seen=member.seen.and_then(loss, total, numbers),
-        failure=failure,
+        failure=batches.failure,
     )
 
 
 class _UntilFailure:
     """Batches up to where they cannot be read; `failure` says why they end, if they do so early."""
 
-    def __init__(self, feed: Feed, position: Position, n_rows: int) -> None:
-        self._batches = feed.read(position, n_rows)
+    def __init__(self, batches: Iterator[tuple[Chunk, Position]]) -> None:
+        self._batches = batches
         self.failure: Exception | None = None
 
-    def __iter__(self) -> _UntilFailure:
-        return self
-
-    def __next__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[tuple[Chunk, Position]]:
         try:
-            return next(self._batches)
+            yield from self._batches
         except (OSError, ValueError) as error:
             self.failure = error
-            raise StopIteration from None
 
 
 def train(member: Member, rows: Rows, course: Course) -> Member:
@@ -226,9 +220,9 @@ def rejoin(member: Member, rows: Rows, course: Course) -> Member:
     """Learn a little from all rows, held-out ones among them."""
     estimate = member.estimate._replace(counts=tuple(rows.counts), position=Position())
     member = member._replace(estimate=estimate)
-    schedule = Schedule.settling(course.most_looks(estimate.n_observations))
     if member.failure is not None:
         return member
+    schedule = Schedule.settling(course.most_looks(estimate.n_observations))
     return _follow(schedule, member, course.feed(member, rows), course, judges=False)
 
 
@@ -388,7 +382,7 @@ def measured(member: Member, rows: Rows, course: Course) -> Member:
 
 def draw(estimate: RingEstimate, streams: Streams, learning: Learning) -> Draws:
     """Draws of a ring whose curvature is known."""
-    n_draws = min(learning.draws, max(2, learning.max_bytes // (8 * estimate.cores.size)))
+    n_draws = min(learning.draws, max(1, learning.max_bytes // (8 * estimate.cores.size)))
     flat = draw_gaps(estimate, streams.rng(1, Purpose.SPREAD), n_draws)
     flat *= estimate.width
     weighted, starts, bonds, strands = estimate.flat

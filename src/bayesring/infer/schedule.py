@@ -60,11 +60,13 @@ class Schedule:
     rate: float = RATE
     looks: int = 0
     best: float = inf
-    """Least loss since the phase began."""
+    """Least loss so far; begins anew when the prior comes in."""
     waited: int = 0
-    """Looks since then."""
+    """Looks since the last gain or standstill, while finding or learning."""
     left: int = 0
     """Looks that fading or settling still takes."""
+    faded_from: float = RATE
+    """Rate at which fading began."""
 
     @classmethod
     def begin(cls, most: int) -> Schedule:
@@ -94,6 +96,7 @@ class Schedule:
         return (seen if seen.left else replace(seen, phase=Phase.DONE)), Advice(late=True)
 
     def _judge(self, loss: float) -> tuple[Schedule, Advice]:
+        """After a look while finding or learning: whether it gained, or losses stand still."""
         keep = loss < self.best * (1 - GAIN)
         new = replace(
             self,
@@ -116,28 +119,30 @@ class Schedule:
         """Begin to fade, or settle if the rate is at its end."""
         if not self.rate > LEAST:
             return replace(self, phase=Phase.SETTLE, left=self._late)
-        faded = replace(self, phase=Phase.FADE, left=self._fading, start=self.rate)
+        faded = replace(self, phase=Phase.FADE, left=self._fading, faded_from=self.rate)
         return replace(faded, rate=self.rate * faded._fall)
-
-    start: float = RATE
-    """Rate from which fading begins."""
 
     @property
     def _fall(self) -> float:
-        return float((LEAST / self.start) ** (1 / self._fading))
+        """Factor of the rate from one look of fading to the next."""
+        return float((LEAST / self.faded_from) ** (1 / self._fading))
 
     @property
     def _finding(self) -> int:
+        """Looks without a gain after which the prior is learned."""
         return min(FINDING, max(1, self.most // 16))
 
     @property
     def _fading(self) -> int:
+        """Looks that fading takes."""
         return min(HALVINGS + 1, max(1, self.most // 4))
 
     @property
     def _late(self) -> int:
+        """Looks that settling takes."""
         return min(LATE, max(1, self.most // 8))
 
     @property
     def _free(self) -> int:
+        """Looks before fading begins at the latest; none if not positive."""
         return self.most - self._fading - self._late
