@@ -1,4 +1,4 @@
-"""Products round the ring against their specification in plain NumPy, at every rank."""
+"""Products around the ring against their specification in plain NumPy, at every rank."""
 
 from __future__ import annotations
 
