@@ -102,7 +102,7 @@ def test_predictions_put_blas_back_too():
 
 
 def test_users_that_overlap_share_the_limit():
-    """The first to come is the first to go, in a thread of its own; the last one lifts the limit."""
+    """The first to come goes first, in a thread of its own; the last one lifts the limit."""
     before = pools("blas")
     entered, leave = threading.Event(), threading.Event()
 
