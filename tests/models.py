@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import strategies as st
 
 from bayesring import likelihoods, priors
+from bayesring.data.observations import Observations
 from bayesring.engine.operations import UPDATES
 from bayesring.model.joint import draw_prior, simulate
-from bayesring.model.types import RingSize
+from bayesring.model.types import Given, RingSize
 from bayesring.priors import GammaProcess, RingPrior
 
 # Settings with light tails, so that moments exist and chains mix; a class that is not named here
@@ -54,7 +56,48 @@ def random_coords(rng, shape, n):
 
 
 def draw_model(rng, likelihood, core_prior, shape=(3, 4, 2), rank=(2, 3, 1), n=12, strands=1):
-    """State and data drawn from the prior: (state, data, prior)."""
-    prior = RingPrior((core_prior,), GammaProcess(3.0))
+    """State and data drawn from the prior: (state, data, prior), one prior per mode."""
+    prior = RingPrior((core_prior,), GammaProcess(3.0)).for_shape(shape)
     state = draw_prior(rng, shape, RingSize(strands, rank), likelihood, prior)
     return state, simulate(rng, state, random_coords(rng, shape, n), shape, likelihood), prior
+
+
+@st.composite
+def observations(draw):
+    """Observations of any order and shape, some cells more than once."""
+    order = draw(st.integers(2, 5))
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=order, max_size=order)))
+    n = draw(st.integers(1, 60))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    coords = np.stack([rng.integers(0, size, n) for size in shape], axis=1)
+    return Observations(coords, rng.integers(0, 5, n).astype(float), shape)
+
+
+def tagged(rng, shape, n, carried):
+    """Observations that carry the named things; exposure is each one's own number.
+
+    Values are few, so that some observations differ in what they carry alone.
+    """
+    values = rng.integers(0, 4, n) / 4
+    made = {
+        "weight": rng.integers(1, 4, n).astype(float),
+        "offset": rng.standard_normal(n),
+        "exposure": rng.permutation(n).astype(float),
+    }
+    order = np.argsort(made["exposure"])  # observation number i is in row i
+    given = Given(**{name: made[name][order] for name in carried})
+    return Observations(random_coords(rng, shape, n), values, shape, given=given)
+
+
+def same_observations(one, two):
+    """Check that observations are the same to the bit, and in the same order."""
+    assert one.shape == two.shape
+    assert (one.location, one.scale) == (two.location, two.scale)
+    pairs = [(one.coords, two.coords), (one.values, two.values)]
+    for own, other in zip(one.given, two.given, strict=True):
+        assert (own is None) == (other is None)
+        if own is not None:
+            pairs.append((own, other))
+    for a, b in pairs:
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)

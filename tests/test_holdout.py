@@ -6,41 +6,12 @@ import numpy as np
 
 from bayesring import TensorRing, metrics
 from bayesring.data.observations import Observations
-from bayesring.infer.holdout import FEWEST, MEMORY, MOST, RunningMoments, hold_out, pooled
+from bayesring.infer.holdout import MEMORY, RunningMoments, pooled
 from bayesring.likelihoods import Gaussian
 from bayesring.model import ring
 from tests.models import random_coords
 
 SHAPE = (12, 12, 12)
-
-
-def rows(data):
-    return sorted(map(tuple, np.column_stack([data.coords, data.values])))
-
-
-def make(rng, n):
-    return Observations(random_coords(rng, SHAPE, n), rng.standard_normal(n), SHAPE)
-
-
-def test_parts_are_disjoint_and_complete(rng):
-    data = make(rng, 600)
-    rest, held = hold_out(data, seed=3)
-    assert len(held.values) == 60
-    assert sorted(rows(rest) + rows(held)) == rows(data)
-
-
-def test_the_choice_ignores_the_order_of_arrival(rng):
-    data = make(rng, 600)
-    shuffle = rng.permutation(600)
-    other = Observations(data.coords[shuffle], data.values[shuffle], SHAPE)
-    assert rows(hold_out(data, 3)[1]) == rows(hold_out(other, 3)[1])
-    assert rows(hold_out(data, 3)[1]) != rows(hold_out(data, 4)[1])
-
-
-def test_few_and_many_observations(rng):
-    few = make(rng, 10 * FEWEST - 1)
-    assert hold_out(few, 0) == (few, None)
-    assert len(hold_out(make(rng, 11 * MOST), 0)[1].values) == MOST
 
 
 def test_running_moments_forget(rng):

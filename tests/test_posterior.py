@@ -7,12 +7,13 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from bayesring.infer.chains import Draws
+from bayesring.engine.threads import Threads
+from bayesring.infer.state import Draws
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model import ring
 from bayesring.model.types import RingSize
 from bayesring.posterior import Posterior
-from bayesring.posterior.posterior import posterior as posterior_module
+from bayesring.posterior import posterior as posterior_module
 from tests.models import random_coords
 
 SHAPE = (4, 3, 5)
@@ -39,7 +40,7 @@ def make_posterior(rng, likelihood, n_draws=(6, 4), n_jobs=2):
             )
         )
     location, scale = (3.0, 2.5) if isinstance(likelihood, Gaussian) else (0.0, 1.0)
-    return Posterior(SHAPE, likelihood, location, scale, tuple(chains), n_jobs)
+    return Posterior(SHAPE, likelihood, location, scale, tuple(chains), Threads(n_jobs))
 
 
 def all_entries(posterior, coords):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
+from bayesring.data.splitting import hold_out
 from bayesring.datasets import make_ring
-from bayesring.engine.streams import Streams
+from bayesring.engine.streams import Purpose, Streams
+from bayesring.engine.threads import ONE_THREAD, one_blas_thread
 from bayesring.infer import gibbs
-from bayesring.infer.chains import Schedule, run_chains
-from bayesring.infer.problem import StepInfo, make_problem
+from bayesring.infer.chains import Chain, Length, Sampling, explore, run_chains
+from bayesring.infer.problem import Method, make_problem
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model import rank as rank_module
 from bayesring.model import ring
@@ -17,7 +21,6 @@ from bayesring.model.bonds import (
     bond_basis,
     opened_moments,
     parameters_of_factor,
-    slice_counts,
     turn_bond,
 )
 from bayesring.model.rank import (
@@ -30,9 +33,9 @@ from bayesring.model.rank import (
     add_strands,
     keep_strands,
 )
+from bayesring.model.spec import Model
 from bayesring.model.types import RingSize
-from bayesring.priors import Fixed, NormalWishart
-from paper.rank_study import find_rank
+from bayesring.priors import Fixed, GammaProcess, NormalWishart, RingPrior
 from tests.models import CORE_PRIORS, draw_model, name_of
 from tests.sampling import bugs
 
@@ -41,8 +44,9 @@ GAUSSIAN = Gaussian()
 
 
 def look_at(problem, energy, scan=10, left=100, losses=()):
-    info = StepInfo(np.zeros(2), 0.0, energy)
-    return Look(Streams.of_chain(0, 0), scan, left, info, problem, losses)
+    rng = partial(Streams.of_chain(0, 0).rng, scan, Purpose.RANK)
+    known = problem.counts, problem.information, problem.prior
+    return Look(rng, scan, left, energy, *known, losses)
 
 
 def entries_of(state):
@@ -174,8 +178,9 @@ def test_parameters_are_those_that_data_can_determine():
 
 def test_counts_add_up_over_blocks(rng):
     _, data, prior = draw_model(rng, Gaussian(), CORE_PRIORS[0], n=50)
-    counts = slice_counts(make_problem(data, Gaussian(), prior, block_size=5))
-    for own, column, size in zip(counts, data.coords.T, data.shape, strict=True):
+    problem = make_problem(data, Gaussian(), prior, Method(block_size=5))
+    assert any(block.is_part for block in problem.views[0])
+    for own, column, size in zip(problem.counts, data.coords.T, data.shape, strict=True):
         np.testing.assert_array_equal(own, np.bincount(column, minlength=size))
 
 
@@ -211,20 +216,32 @@ def test_nothing_is_added_that_no_later_look_could_judge(rng):
     assert adapt_once(rng, certain, LARGE, 10, left=5) != RANK
 
 
-@pytest.mark.parametrize("cores", [Fixed(), NormalWishart()], ids=name_of)
+def find_rank(data, policy, core_prior, warmup=400):
+    """Rank of a chain when its rank rests."""
+    length = Length(warmup, 0, 1)
+    explored, held = hold_out(data, 0)
+    problem = make_problem(explored, GAUSSIAN, RingPrior((core_prior,), GammaProcess(2.0)))
+    streams = Streams.of_chain(0, 0)
+    chain = Chain(0, streams, gibbs.init(streams, problem, policy.start(len(data.shape))))
+    with one_blas_thread:
+        explore(chain, problem, policy, length, held.data, until=length.adapt)
+    return chain.state.rank
+
+
+@pytest.mark.parametrize("core_prior", [Fixed(), NormalWishart()], ids=name_of)
 @pytest.mark.parametrize(
     "policy",
     [Adaption(1, NEEDED, maximum=6), Adaption(6, NEEDED, maximum=6), Truncation(6, NEEDED)],
     ids=["adaption-1", "adaption-6", "truncation-6"],
 )
-def test_the_true_rank_is_found_from_below_and_from_above(policy, cores):
+def test_the_true_rank_is_found_from_below_and_from_above(policy, core_prior):
     """Seen to fail when factors are weighed in the basis that the chain happens to hold.
 
     With the normal-Wishart prior one tensor in six ends with a factor too many; not this one.
     """
     true = (2, 3, 2)
     data = make_ring((9, 8, 10), true, snr=20, missing=0.3, seed=3).observations
-    assert find_rank(data, policy, seed=0, warmup=400, cores=cores)[0] == true
+    assert find_rank(data, policy, core_prior) == true
 
 
 def test_kappa1_must_be_negative():
@@ -235,11 +252,13 @@ def test_kappa1_must_be_negative():
 def test_the_rank_rests_before_the_first_kept_draw(rng):
     _, data, prior = draw_model(rng, Gaussian(), CORE_PRIORS[0])
     policy = Adaption(every=1, kappa1=-1e-12, maximum=50, threshold=0.0)
-    schedule = Schedule(21, 9, 2**30)
-    [(draws, trace)] = run_chains(data, Gaussian(), prior, policy, schedule, 0, 1, 1).chains
+    length = Length(21, 9, 2**30)
+    model, sampling = Model(Gaussian(), prior, policy), Sampling(length, 0, 1)
+    with ONE_THREAD:
+        [(draws, trace)] = run_chains(data, model, sampling, ONE_THREAD).chains
     assert tuple(trace.rank[0]) == (2, 2, 2)
-    assert tuple(trace.rank[schedule.adapt - 2]) != tuple(trace.rank[schedule.adapt - 1])
-    assert len(set(map(tuple, trace.rank[schedule.adapt - 1 :]))) == 1
+    assert tuple(trace.rank[length.adapt - 2]) != tuple(trace.rank[length.adapt - 1])
+    assert len(set(map(tuple, trace.rank[length.adapt - 1 :]))) == 1
     assert draws.rank == tuple(trace.rank[-1])
 
 

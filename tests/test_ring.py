@@ -52,7 +52,7 @@ def test_entries_kernel_equals_its_twin_from_every_mode(cores, data):
     coords = all_coords(cores)
     columns = np.ascontiguousarray(coords.T, dtype=np.int32)
     others = columns[ring.ring_order(mode, len(cores))]
-    fitted = entries_kernel(*ring.flatten(cores), mode, columns[mode], others, 0)
+    fitted = entries_kernel(*ring.flatten(cores), mode, columns[mode], others)
     np.testing.assert_allclose(fitted, ring.entries(cores, coords), rtol=1e-12, atol=1e-12)
 
 

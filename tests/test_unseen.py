@@ -12,14 +12,16 @@ from scipy.stats import chisquare
 from bayesring import TensorRing, load
 from bayesring.data.observations import Observations
 from bayesring.engine.streams import Streams
-from bayesring.engine.threads import one_blas_thread
-from bayesring.infer.chains import Chain, Draws, Schedule, collect, run_chains
+from bayesring.engine.threads import ONE_THREAD, one_blas_thread
+from bayesring.infer.chains import Chain, Length, Sampling, collect, run_chains
 from bayesring.infer.problem import make_problem
+from bayesring.infer.state import Draws
 from bayesring.likelihoods import Gaussian
 from bayesring.model.joint import draw_prior, simulate
 from bayesring.model.rank import FixedRank
 from bayesring.model.ring import flatten, unweighted, weighted
-from bayesring.model.types import RingSize
+from bayesring.model.spec import Model
+from bayesring.model.types import Axis, RingSize
 from bayesring.posterior import Posterior, unseen
 from bayesring.posterior.unseen import widen
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
@@ -92,7 +94,7 @@ def new_and_empty(ring, n_new=7):
     """F at one cell in every draw, for places without a value and for others that are new."""
     posterior, none = ring.posterior_, np.empty(0, dtype=np.int64)
     new = np.arange(n_new * len(EMPTY)).astype(str)
-    wide = widen(posterior, ring.prior_.cores, (new, none, none), ring.seed_)
+    wide = widen(posterior, ring.prior_, (new, none, none), ring.seed_)
     places = np.append(
         np.searchsorted(ring.labels_.levels[0], EMPTY), ring.shape_[0] + np.arange(len(new))
     )
@@ -109,7 +111,7 @@ def new_and_empty(ring, n_new=7):
         NormalGamma(),
         Fixed(2.0),
         EntryGamma(),
-        RingPrior(NormalWishart(extra_degrees=2.0), GammaProcess()),
+        RingPrior((NormalWishart(extra_degrees=2.0),), GammaProcess()),
     ],
     ids=lambda each: type(each).__name__,
 )
@@ -141,7 +143,7 @@ def test_the_new_slice_of_a_draw_is_none_of_its_slices(ring):
 
 
 @pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
-def test_new_slices_and_core_have_the_law_of_a_larger_core(core_prior, rng):
+def test_new_slices_and_core_are_distributed_as_a_larger_core(core_prior, rng):
     """Slices drawn with the core from the prior, and given the core, agree with it alike.
 
     Without the update of the hyperparameters |z| is beyond 20 where they are shared.
@@ -166,7 +168,7 @@ def test_new_slices_and_core_have_the_law_of_a_larger_core(core_prior, rng):
             joint.append(statistics(whole[:6], whole[6:]))
             core = core_prior.draw_core(rng, shape, core_prior.draw_hyper(rng, shape))
             noise = rng.standard_normal((2, *shape[1:]))
-            given.append(statistics(core, core_prior.new_slices(rng, core, noise)))
+            given.append(statistics(core, core_prior.new_slices(rng, core, noise, Axis(2))))
     gap = np.mean(joint, axis=0) - np.mean(given, axis=0)
     z = gap / np.hypot(batch_error(joint), batch_error(given))
     assert np.all(np.abs(z) < 4.5), z
@@ -180,7 +182,7 @@ def test_intervals_of_new_labels_cover(seed):
     rng = np.random.default_rng(seed)
     prior, likelihood = RingPrior.of(NormalWishart(extra_degrees=3.0)), Gaussian(20.0, 1.0, 100.0)
     size, none = RingSize(1, (2, 1, 2)), np.empty(0, dtype=np.int64)
-    policy, schedule = FixedRank(size.bonds), Schedule(40, 80, 2**30)
+    model, length = Model(likelihood, prior, FixedRank(size.bonds)), Length(40, 80, 2**30)
     cells = np.argwhere(np.ones((16, 4, 3), dtype=bool))
     shown = cells[:, 0] < 4
     shares = []
@@ -188,9 +190,11 @@ def test_intervals_of_new_labels_cover(seed):
         state = draw_prior(rng, (16, 4, 3), size, likelihood, prior)
         values = simulate(rng, state, cells, (16, 4, 3), likelihood).values
         seen = Observations(cells[shown], values[shown], (4, 4, 3))
-        outcome = run_chains(seen, likelihood, prior, policy, schedule, simulation, 1, 1)
+        with ONE_THREAD:
+            outcome = run_chains(seen, model, Sampling(length, simulation, 1), ONE_THREAD)
         posterior = Posterior(seen.shape, likelihood, 0.0, 1.0, (outcome.chains[0][0],))
-        wide = widen(posterior, prior.cores, (np.arange(12), none, none), simulation)
+        bound = prior.for_shape(seen.shape)
+        wide = widen(posterior, bound, (np.arange(12), none, none), simulation)
         lower, upper = wide.interval(cells[~shown], 0.9)
         shares.append(np.mean((lower < values[~shown]) & (values[~shown] < upper)))
     assert abs(np.mean(shares) - 0.9) < 0.05, np.mean(shares)
@@ -246,7 +250,7 @@ def test_weights_of_draws_are_those_of_the_chain(rng):
     state, data, _ = draw_model(rng, likelihood, Fixed(), rank=size.bonds, strands=size.strands)
     problem = make_problem(data, likelihood, prior)
     chain = Chain(0, Streams.of_chain(1, 0), state)
-    draws, _ = collect(chain, problem, Schedule(2, 3, 2**30))
+    draws, _ = collect(chain, problem, Length(2, 3, 2**30))
     posterior = Posterior(data.shape, likelihood, 0.0, 1.0, (draws,))
     for mode, weights in enumerate(chain.state.weights):
         np.testing.assert_array_equal(draws.bond_weights(2, mode), weights)
@@ -272,7 +276,8 @@ def test_factors_that_weigh_nothing_do_no_harm(rng, core_prior, weight):
     )
     posterior = Posterior((4, 4, 4), Gaussian(), 0.0, 1.0, (draws,))
     none = np.empty(0, dtype=np.int64)
-    wide = widen(posterior, core_prior, (np.arange(3), none, none), 0)
+    prior = RingPrior((core_prior,) * 3, GammaProcess())
+    wide = widen(posterior, prior, (np.arange(3), none, none), 0)
     found = wide.entries(np.array([[4, 0, 0], [5, 1, 1], [6, 2, 3]]))
     assert np.all(np.isfinite(found))
     assert np.all(found != 0)

@@ -16,9 +16,9 @@ from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Likelihood
-from bayesring.model.types import Moments
+from bayesring.model.types import Axis, Moments
 from bayesring.posterior import store as storage
-from bayesring.priors import CorePrior
+from bayesring.priors import Coupling, ModePrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, draw_model, name_of
 
 
@@ -32,7 +32,7 @@ def parameters(function):
 
 @pytest.mark.parametrize(
     ("value", "protocol"),
-    [(each, Likelihood) for each in LIKELIHOODS] + [(each, CorePrior) for each in CORE_PRIORS],
+    [(each, Likelihood) for each in LIKELIHOODS] + [(each, ModePrior) for each in CORE_PRIORS],
     ids=name_of,
 )
 def test_signatures_documents_and_storage(value, protocol):
@@ -92,13 +92,16 @@ def test_samplers(rng, likelihood, core_prior, update):
 
 @pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
 def test_core_priors(rng, core_prior):
-    shape = (5, 2, 3)
+    shape = (5, 1, 2, 3)
     hyper = core_prior.draw_hyper(rng, shape)
     core = core_prior.draw_core(rng, shape, hyper)
     assert core.shape == shape
-    updated = core_prior.update_hyper(rng, core)
-    assert [np.shape(a) for a in hyper] == [np.shape(a) for a in updated]
-    terms = core_prior.slice_prior(shape, hyper)
+    for updated in (core_prior.update_hyper(rng, core), core_prior.update_hyper(rng, core, hyper)):
+        assert [np.shape(a) for a in hyper] == [np.shape(a) for a in updated]
+    assert core_prior.bind(Axis(5)) == core_prior
+    assert core_prior.coupling is Coupling.NONE
+    terms = core_prior.slice_prior(core, hyper)
+    assert terms.links is None
     assert terms.precision.shape == (6, 6)
     assert terms.diagonal.shape == terms.linear.shape
     assert terms.linear.shape in [(1, 6), (5, 6)]
@@ -108,9 +111,9 @@ def test_core_priors(rng, core_prior):
     def log_gaussian(slices):
         total = 0.0
         for i, g in enumerate(slices.reshape(5, 6)):
-            row = 0 if len(terms.linear) == 1 else i
-            precision = terms.precision + np.diag(terms.diagonal[row])
-            total += terms.linear[row] @ g - 0.5 * g @ precision @ g
+            diagonal, linear, factors = (own[0] for own in terms.rows(slice(i, i + 1)))
+            precision = factors * terms.precision + np.diag(diagonal)
+            total += linear @ g - 0.5 * g @ precision @ g
         return total
 
     np.testing.assert_allclose(
@@ -131,8 +134,8 @@ def test_every_setting_does_something(value, rng):
             nuisance = value.draw_nuisance(rng)
             assert value.log_prior(nuisance) != other.log_prior(nuisance), field.name
         else:
-            hyper = value.draw_hyper(rng, (4, 2, 2))
-            core = value.draw_core(rng, (4, 2, 2), hyper)
+            hyper = value.draw_hyper(rng, (4, 1, 2, 2))
+            core = value.draw_core(rng, (4, 1, 2, 2), hyper)
             assert value.log_prob(core, hyper) != other.log_prob(core, hyper), field.name
 
 
@@ -144,13 +147,16 @@ def test_likelihoods(rng, likelihood):
     y = likelihood.simulate(rng, f, nuisance)
     likelihood.check(y)
     # simulated values have the stated mean and variance
-    residuals = (y - likelihood.mean(f)) / np.sqrt(likelihood.variance(f, nuisance))
+    residuals = (y - likelihood.mean(f, nuisance)) / np.sqrt(likelihood.variance(f, nuisance))
     assert abs(residuals.mean()) < 0.04
     assert abs(residuals.var() - 1) < 0.06
-    statistics = likelihood.statistics(f, y)
-    halves = likelihood.statistics(f[:77], y[:77]) + likelihood.statistics(f[77:], y[77:])
-    np.testing.assert_allclose(halves, statistics)
-    assert likelihood.update_nuisance(rng, statistics).shape == nuisance.shape
+    statistics = likelihood.statistics(f, y, nuisance)
+    halves = [
+        likelihood.statistics(f[rows], y[rows], nuisance)
+        for rows in np.split(np.arange(20_000), [77])
+    ]
+    np.testing.assert_allclose(sum(halves), statistics)
+    assert likelihood.update_nuisance(rng, statistics, nuisance).shape == nuisance.shape
     working = likelihood.augment(rng, f, y, nuisance)
     assert working.weight.shape == working.shift.shape == f.shape
     assert np.all(working.weight > 0)

@@ -43,6 +43,7 @@ def problem(rng, shape, ring_size, mode, n):
     size = cores[mode][0].size
     root = rng.standard_normal((size, size))
     prior = (root @ root.T + np.eye(size), rng.gamma(1.0, size=(1, size)), np.ones((1, size)))
+    prior = (*prior, np.ones(1))
     return cores, weights, coords, bounds, others, weight, shift, prior
 
 
@@ -105,6 +106,42 @@ def test_weight_statistics_follow_from_slice_statistics(rng, shape, ring_size):
         np.testing.assert_allclose(linear, a.T @ shift, rtol=1e-9, atol=1e-9)
 
 
+def test_slices_may_have_a_prior_of_their_own_each(rng):
+    """Factors, diagonals and linear terms, one row per slice, as if each slice were alone."""
+    shape, mode = (5, 4, 3), 0
+    cores, weights, _, bounds, others, weight, shift, prior = problem(
+        rng, shape, RingSize(2, (2, 3, 2)), mode, 80
+    )
+    size = cores[mode][0].size
+    diagonal, linear = rng.gamma(1.0, size=(5, size)), rng.standard_normal((5, size))
+    factors, noise = rng.gamma(2.0, size=5), rng.standard_normal((5, size))
+    flat = ring.flatten(cores)
+
+    def draw(slices, *own):
+        cut = slice(bounds[slices.start], bounds[slices.stop])
+        return kernel.draw_slices(
+            *flat,
+            mode,
+            np.ascontiguousarray(others[:, cut]),
+            bounds[slices.start : slices.stop + 1] - cut.start,
+            weight[cut],
+            shift[cut],
+            weights,
+            *own,
+            noise[slices],
+        )
+
+    together = draw(slice(0, 5), prior[0], diagonal, linear, factors)
+    alone = [
+        draw(slice(i, i + 1), factors[i] * prior[0], diagonal[[i]], linear[[i]], np.ones(1))
+        for i in range(5)
+    ]
+    np.testing.assert_allclose(together[0], np.concatenate([each[0] for each in alone]), rtol=1e-9)
+    for place in (1, 2):
+        total = sum(each[place] for each in alone)
+        np.testing.assert_allclose(together[place], total, rtol=1e-9, atol=1e-9)
+
+
 def test_parts_of_a_slice_add_up_to_the_whole(rng):
     cores, weights, _, bounds, others, weight, shift, prior = problem(
         rng, (1, 4, 3), RingSize(2, (2, 3, 2)), 0, 500
@@ -118,7 +155,7 @@ def test_parts_of_a_slice_add_up_to_the_whole(rng):
         for part in ((0, 130), (130, 131), (131, 500))
     ]
     precision, linear = np.zeros((4, 4)), np.zeros(4)
-    drawn = kernel.draw_slice(sum(statistics), 2, weights, *prior, noise[0], precision, linear)
+    drawn = kernel.draw_slice(sum(statistics), 2, weights, *prior[:3], noise[0], precision, linear)
     np.testing.assert_allclose(drawn, whole[0][0], rtol=1e-10)
     np.testing.assert_allclose(precision, whole[1], rtol=1e-10)
     np.testing.assert_allclose(linear, whole[2], rtol=1e-10)

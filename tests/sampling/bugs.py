@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesring.engine import operations as updates
+from bayesring.engine import operations
 from bayesring.infer import gibbs
 from bayesring.likelihoods import Gaussian
 from bayesring.model import rank
@@ -26,24 +26,24 @@ def gain_product_ends_early(monkeypatch):
 
 def omega_from_the_wrong_f(monkeypatch):
     """Polya-Gamma variables drawn at the entry of the neighbouring observation."""
-    draw = updates.working_response
+    draw = operations.working_response
 
     def working_response(task, block):
         right = draw(task, block)
         return right._replace(weight=np.roll(right.weight, 1))
 
-    monkeypatch.setattr(updates, "working_response", working_response)
+    monkeypatch.setattr(operations, "working_response", working_response)
 
 
 def shifts_of_the_neighbour(monkeypatch):
     """Working shifts s_n taken from the neighbouring observation: the wrong values are fitted."""
-    draw = updates.working_response
+    draw = operations.working_response
 
     def working_response(task, block):
         right = draw(task, block)
         return right._replace(shift=np.roll(right.shift, 1))
 
-    monkeypatch.setattr(updates, "working_response", working_response)
+    monkeypatch.setattr(operations, "working_response", working_response)
 
 
 def noise_rate_without_its_prior(monkeypatch):
@@ -57,18 +57,16 @@ def noise_rate_without_its_prior(monkeypatch):
     monkeypatch.setattr(Gaussian, "conditional", conditional)
 
 
-def empty_slices_round_zero(monkeypatch):
+def empty_slices_around_zero(monkeypatch):
     """Slices without observations drawn around zero instead of around the mean slice."""
     right = gibbs.draw_core
 
-    def draw_core(task, blocks, update, map_blocks=map):
-        core, statistics = right(task, blocks, update, map_blocks)
-        shape = core.shape
-        precision, diagonal, linear = task.slice_prior
-        mean = np.linalg.solve(precision + np.diag(diagonal[0]), linear[0])
-        counts = np.bincount(np.concatenate([block.own for block in blocks]), minlength=shape[0])
+    def draw_core(task, mode, problem, *engine):
+        core, statistics = right(task, mode, problem, *engine)
+        diagonal, linear, factors = (each[0] for each in task.slice_prior.rows(slice(0, 1)))
+        mean = np.linalg.solve(factors * task.slice_prior.precision + np.diag(diagonal), linear)
         core = core.copy()
-        core[counts == 0] -= mean.reshape(shape[1:])
+        core[problem.counts[mode] == 0] -= mean.reshape(core.shape[1:])
         return core, statistics
 
     monkeypatch.setattr(gibbs, "draw_core", draw_core)
@@ -78,8 +76,8 @@ def transposed_complement(monkeypatch):
     """Entry (r, s) of the slice paired with entry (r, s) of the complement, not (s, r)."""
     right = gibbs.draw_core
 
-    def draw_core(task, blocks, update, map_blocks=map):
-        core, statistics = right(task, blocks, update, map_blocks)
+    def draw_core(task, mode, problem, *engine):
+        core, statistics = right(task, mode, problem, *engine)
         if core.shape[2] == core.shape[3]:
             core = np.ascontiguousarray(np.swapaxes(core, 2, 3))
         return core, statistics

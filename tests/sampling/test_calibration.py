@@ -57,7 +57,7 @@ def test_default_prior(likelihood, seed):
     ("bug", "likelihood", "core_prior", "update"),
     [
         (bugs.noise_rate_without_its_prior, GAUSSIAN, Fixed(), "slice"),
-        (bugs.empty_slices_round_zero, GAUSSIAN, NormalGamma(k0=0.1, c0=4.0), "slice"),
+        (bugs.empty_slices_around_zero, GAUSSIAN, NormalGamma(k0=0.1, c0=4.0), "slice"),
         (bugs.shifts_of_the_neighbour, GAUSSIAN, Fixed(), "entry"),
         (bugs.shifts_of_the_neighbour, Bernoulli(), Fixed(0.2), "slice"),
     ],

@@ -14,11 +14,11 @@ from scipy.stats import gamma, norm
 from bayesring.engine.operations import CoreTask
 from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
-from bayesring.infer.problem import make_problem
+from bayesring.infer.problem import Method, make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.model import ring
 from bayesring.model.joint import log_joint
-from bayesring.model.types import WorkingResponse
+from bayesring.model.types import NOTHING, WorkingResponse
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart
 from bayesring.priors.normal_wishart import log_normal_wishart
 from tests.models import CORE_PRIORS, LIKELIHOODS, draw_model, name_of
@@ -39,8 +39,9 @@ def working_log_joint(state, data, prior, weight, shift):
     """Log joint with the likelihood replaced by its working response."""
     f = ring.entries(ring.weighted(state.cores, state.weights), data.coords)
     total = np.sum(shift * f - 0.5 * weight * f**2)
-    for core, hyper in zip(state.cores, state.hyper, strict=True):
-        total += prior.cores.log_prob(core, hyper)
+    modes = prior.for_shape(data.shape).modes
+    for own, core, hyper in zip(modes, state.cores, state.hyper, strict=True):
+        total += own.log_prob(core, hyper)
     for weights, gains in zip(state.weights, state.gains, strict=True):
         total += prior.weights.log_prob(weights, gains)
     return total
@@ -87,30 +88,29 @@ def test_slices_and_weights(rng, core_prior, shape, rank, strands, block_size):
     weight, shift = rng.gamma(2.0, size=len(data.values)), rng.standard_normal(len(data.values))
 
     class Working(Gaussian):
-        def augment(self, rng, fitted, values, nuisance):
+        def augment(self, rng, fitted, values, nuisance, given=NOTHING):
             """Values are row numbers: look up the chosen weight and shift."""
             rows = values.astype(int)
             return WorkingResponse(weight[rows], shift[rows])
 
     numbered = data._replace(values=np.arange(len(data.values), dtype=float))
-    problem = make_problem(numbered, Working(), prior, block_size=block_size)
+    problem = make_problem(numbered, Working(), prior, Method(block_size=block_size))
     folded = ring.flatten(ring.weighted(state.cores, state.weights))
     for mode, core in enumerate(state.cores):
         size = core[0].size
 
         def draw(noise, mode=mode, core=core):
             task = CoreTask(
-                mode,
                 folded,
                 state.weights[mode].ravel(),
                 core,
-                prior.cores.slice_prior(core.shape, state.hyper[mode]),
+                problem.prior.modes[mode].slice_prior(core, state.hyper[mode]),
                 problem.likelihood,
                 state.nuisance,
                 given_noise(noise),
                 0,
             )
-            return gibbs.draw_core(task, problem.views[mode], problem.update)
+            return gibbs.draw_core(task, mode, problem)
 
         mean, statistics = draw(np.zeros(size))
         roots = np.stack(
@@ -160,27 +160,29 @@ def test_gains(rng):
     weights, gains = rng.standard_normal(5), rng.gamma(2.0, size=5)
     for index in range(5):
         shape, rate = process.gain_conditional(index, weights, gains)
-        law = gamma(shape, scale=1 / rate)
+        found = gamma(shape, scale=1 / rate)
         a, b = rng.gamma(2.0, size=2)
         joint = [
             process.log_prob(weights, np.array(replaced(tuple(gains), index, each)))
             for each in (a, b)
         ]
-        np.testing.assert_allclose(law.logpdf(a) - law.logpdf(b), joint[0] - joint[1], rtol=1e-9)
+        ratio = found.logpdf(a) - found.logpdf(b)
+        np.testing.assert_allclose(ratio, joint[0] - joint[1], rtol=1e-9)
 
 
 def test_noise_precision(rng):
     likelihood = Gaussian(2.0, 0.7, max_precision=5.0)
     state, data, prior = draw_model(rng, likelihood, Fixed())
     f = ring.entries(ring.weighted(state.cores, state.weights), data.coords)
-    shape, rate = likelihood.conditional(likelihood.statistics(f, data.values))
-    law = gamma(shape, scale=1 / rate)
+    statistics = likelihood.statistics(f, data.values, state.nuisance)
+    shape, rate = likelihood.conditional(statistics)
+    found = gamma(shape, scale=1 / rate)
     a, b = 0.8, 3.1
     joint = [
         log_joint(state._replace(nuisance=np.array([each])), data, likelihood, prior)
         for each in (a, b)
     ]
-    np.testing.assert_allclose(law.logpdf(a) - law.logpdf(b), joint[0] - joint[1], rtol=1e-9)
+    np.testing.assert_allclose(found.logpdf(a) - found.logpdf(b), joint[0] - joint[1], rtol=1e-9)
     beyond = state._replace(nuisance=np.array([5.1]))
     assert log_joint(beyond, data, likelihood, prior) == -np.inf
 
@@ -191,9 +193,9 @@ def log_entry_gamma(prior, core, hyper):
 
 
 def log_normal_gamma(prior, core, hyper):
-    law = prior.conditional(core)
-    log_mean = norm.logpdf(hyper.mean, law.m, 1 / np.sqrt(law.k * hyper.precision)).sum()
-    return log_mean + gamma.logpdf(hyper.precision, law.c, scale=1 / law.d).sum()
+    found = prior.conditional(core)
+    log_mean = norm.logpdf(hyper.mean, found.m, 1 / np.sqrt(found.k * hyper.precision)).sum()
+    return log_mean + gamma.logpdf(hyper.precision, found.c, scale=1 / found.d).sum()
 
 
 def log_conditional_normal_wishart(prior, core, hyper):
@@ -226,8 +228,9 @@ def test_hyperparameters(rng, core_prior):
 def test_statistics_give_the_log_likelihood(rng, likelihood):
     state, data, _ = draw_model(rng, likelihood, Fixed())
     f = ring.entries(ring.weighted(state.cores, state.weights), data.coords)
+    statistics = likelihood.statistics(f, data.values, state.nuisance)
     np.testing.assert_allclose(
-        likelihood.total_log_prob(likelihood.statistics(f, data.values), state.nuisance),
+        likelihood.total_log_prob(statistics, state.nuisance),
         likelihood.log_prob(f, data.values, state.nuisance).sum(),
         rtol=1e-12,
     )

@@ -11,14 +11,18 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from bayesring import TensorRing
-from bayesring.data.observations import Block, Observations, mode_views
-from bayesring.engine.operations import UPDATES
-from bayesring.engine.threads import ChainThreads
+from bayesring.data.blocks import Block, blocks_of_modes
+from bayesring.data.observations import Observations
+from bayesring.engine.operations import UPDATES, StatisticsTask
+from bayesring.engine.streams import Streams
+from bayesring.engine.threads import ONE_THREAD, Threads
 from bayesring.infer import gibbs
-from bayesring.infer.chains import Schedule, run_chains
-from bayesring.infer.problem import make_problem
+from bayesring.infer.chains import Length, Sampling, run_chains
+from bayesring.infer.problem import Method, make_problem
 from bayesring.likelihoods import Gaussian
+from bayesring.model import ring
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth
+from bayesring.model.spec import Model
 from bayesring.model.types import RingSize
 from bayesring.priors import RingPrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coords
@@ -30,6 +34,18 @@ def make_data(rng, likelihood, n=600):
     coords = random_coords(rng, SHAPE, n)
     values = likelihood.simulate(rng, rng.standard_normal(n), likelihood.initial_nuisance())
     return Observations(coords, values, SHAPE)
+
+
+def run_on(n_jobs, data, model, sampling):
+    """An outcome on so many threads."""
+    with Threads(n_jobs) as engine:
+        return run_chains(data, model, sampling, engine)
+
+
+def empty_blocks(n):
+    """Blocks for maps that do not look into them."""
+    none = np.empty((1, 0), dtype=np.int32), np.empty(0)
+    return [Block(0, number, number, np.array([0, 0]), *none, False) for number in range(n)]
 
 
 def assert_same(one, two):
@@ -45,22 +61,10 @@ def assert_same(one, two):
 def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, update, rank):
     """Many small blocks, some of them parts of one large slice."""
     data, prior = make_data(rng, likelihood), RingPrior.of(core_prior)
-    assert any(block.is_part for block in mode_views(data, 64)[0])
-    results = [
-        run_chains(
-            data,
-            likelihood,
-            prior,
-            rank,
-            Schedule(2, 2, 2**30),
-            seed=5,
-            n_chains=1,
-            n_jobs=n_jobs,
-            update=UPDATES[update],
-            block_size=64,
-        ).chains
-        for n_jobs in (1, 2, 3)
-    ]
+    assert any(block.is_part for block in blocks_of_modes(data, 64)[0])
+    method = Method(UPDATES[update], block_size=64)
+    model, sampling = Model(likelihood, prior, rank), Sampling(Length(2, 2, 2**30), 5, 1, method)
+    results = [run_on(n_jobs, data, model, sampling).chains for n_jobs in (1, 2, 3)]
     assert_same(results[0], results[1])
     assert_same(results[0], results[2])
 
@@ -74,20 +78,9 @@ def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood, policy
     data, prior = make_data(rng, likelihood), RingPrior.of(CORE_PRIORS[-1])
     if isinstance(likelihood, Gaussian):
         likelihood = Gaussian()
-    results = [
-        run_chains(
-            data,
-            likelihood,
-            prior,
-            policy,
-            Schedule(90, 3, 2**30),
-            seed=5,
-            n_chains=3,
-            n_jobs=n_jobs,
-            block_size=100,
-        )
-        for n_jobs in (1, 2)
-    ]
+    model = Model(likelihood, prior, policy)
+    sampling = Sampling(Length(90, 3, 2**30), 5, 3, Method(block_size=100))
+    results = [run_on(n_jobs, data, model, sampling) for n_jobs in (1, 2)]
     assert results[0].likelihood == results[1].likelihood
     results = [each.chains for each in results]
     assert_same(*results)
@@ -99,17 +92,21 @@ def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood, policy
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_same_bits_whoever_maps_the_blocks(rng, likelihood):
     """One worker taking every block in reverse order still gives the blocks' own results."""
-    problem = make_problem(
-        make_data(rng, likelihood), likelihood, RingPrior.of(CORE_PRIORS[-1]), block_size=64
-    )
+    prior, method = RingPrior.of(CORE_PRIORS[-1]), Method(block_size=64)
+    problem = make_problem(make_data(rng, likelihood), likelihood, prior, method)
+    asked = []
 
-    def backwards(function, blocks):
-        return [function(block) for block in tuple(blocks)[::-1]][::-1]
+    class Backwards(Threads):
+        def map_blocks(self, operation, task, blocks):
+            asked.append(len(blocks))
+            return [operation(task, block) for block in tuple(blocks)[::-1]][::-1]
 
-    streams = gibbs.Streams.of_chain(1, 0)
+    streams = Streams.of_chain(1, 0)
     state = gibbs.init(streams, problem, RingSize(2, (3, 3, 3)))
     forwards_state, _ = gibbs.step(streams, 1, state, problem)
-    backwards_state, _ = gibbs.step(streams, 1, state, problem, backwards)
+    backwards_state, _ = gibbs.step(streams, 1, state, problem, Backwards())
+    assert len(asked) == 4
+    assert max(asked) > 3
     for one, two in zip(forwards_state.cores, backwards_state.cores, strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -118,18 +115,15 @@ def test_statistics_of_many_blocks_add_up_to_those_of_one(rng):
     likelihood = LIKELIHOODS[-1]
     data = make_data(rng, likelihood)
     prior = RingPrior.of(CORE_PRIORS[0])
-    one, many = (make_problem(data, likelihood, prior, block_size=size) for size in (10_000, 50))
+    one, many = (
+        make_problem(data, likelihood, prior, Method(block_size=size)) for size in (10_000, 50)
+    )
     assert len(one.views[0]) == 1
     assert len(many.views[0]) > 3
-    statistics = [
-        gibbs.likelihood_statistics(
-            gibbs.ring.flatten(
-                gibbs.init(gibbs.Streams.of_chain(1, 0), one, RingSize(2, (2, 2, 2))).cores
-            ),
-            problem,
-        )
-        for problem in (one, many)
-    ]
+    streams = Streams.of_chain(1, 0)
+    state = gibbs.init(streams, one, RingSize(2, (2, 2, 2)))
+    task = StatisticsTask(ring.flatten(state.cores), likelihood, state.nuisance, streams, 1)
+    statistics = [ONE_THREAD.statistics(task, problem.views[0]) for problem in (one, many)]
     np.testing.assert_allclose(*statistics, rtol=1e-12)
 
 
@@ -137,15 +131,15 @@ def test_estimator_gives_the_same_predictions_on_any_number_of_threads(rng):
     data = make_data(rng, LIKELIHOODS[-1])
     predictions = []
     for n_jobs in (1, 2):
-        ring = TensorRing(
+        model = TensorRing(
             2, warmup=5, draws=5, n_jobs=n_jobs, random_state=3, progress=False, shape=SHAPE
         ).fit(data.coords, data.values)
         predictions.append(
             [
-                *ring.predict(data.coords, return_std=True),
-                *ring.predict_interval(data.coords),
-                ring.sample(data.coords, 7),
-                *ring.predict_tensor(return_std=True),
+                *model.predict(data.coords, return_std=True),
+                *model.predict_interval(data.coords),
+                model.sample(data.coords, 7),
+                *model.predict_tensor(return_std=True),
             ]
         )
     for one, two in zip(*predictions, strict=True):
@@ -170,8 +164,8 @@ def test_fits_side_by_side_give_the_bits_of_fits_alone(rng):
     data = make_data(rng, Gaussian())
 
     def fit(draws):
-        ring = TensorRing(9, warmup=4, draws=draws, random_state=3, progress=False, shape=SHAPE)
-        return ring.fit(data.coords, data.values).predict(data.coords)
+        model = TensorRing(9, warmup=4, draws=draws, random_state=3, progress=False, shape=SHAPE)
+        return model.fit(data.coords, data.values).predict(data.coords)
 
     def blas_threads():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
@@ -187,47 +181,46 @@ def test_fits_side_by_side_give_the_bits_of_fits_alone(rng):
 
 def test_the_first_failure_stops_all_chains():
     """The chain that fails is named, and an endless one does not keep it waiting."""
-    block = Block(0, 0, np.array([0, 0]), np.empty((0, 1)), np.empty(0), False)
 
     def work(chain):
         if chain == 1:
             raise ValueError("chain 1 failed")
         while True:
-            list(threads.map_blocks(len, [block]))
+            list(threads.map_blocks(number_of, None, empty_blocks(1)))
 
-    with ChainThreads(3, 2) as threads, pytest.raises(ValueError, match="chain 1 failed"):
+    with Threads(2) as threads, pytest.raises(ValueError, match="chain 1 failed"):
         threads.map_chains(work, [0, 1, 2])
+
+
+def number_of(task, block):
+    return block.number
 
 
 @pytest.mark.parametrize("failing", [0, 7, 19])
 def test_a_block_that_fails_ends_the_map_and_leaves_the_threads_usable(failing):
-    blocks = [
-        Block(n, n, np.array([0, 0]), np.empty((0, 1)), np.empty(0), False) for n in range(20)
-    ]
+    blocks = empty_blocks(20)
 
-    def work(block):
+    def work(task, block):
         if block.number == failing:
             raise ValueError(f"block {block.number} failed")
         return block.number
 
-    with ChainThreads(1, 3) as threads:
+    with Threads(3) as threads:
         with pytest.raises(ValueError, match=f"block {failing} failed"):
-            list(threads.map_blocks(work, blocks))
-        for results in (threads.map_blocks(lambda block: block.number, blocks) for _ in range(50)):
+            list(threads.map_blocks(work, None, blocks))
+        for results in (threads.map_blocks(number_of, None, blocks) for _ in range(50)):
             assert list(results) == list(range(20))
-        assert next(iter(threads.map_blocks(lambda block: block.number, blocks))) == 0
+        assert next(iter(threads.map_blocks(number_of, None, blocks))) == 0
 
 
 def test_chains_share_the_threads_that_none_of_them_needs():
     """Two chains on four threads: no more than four ever work at once."""
-    blocks = [
-        Block(n, n, np.array([0, 0]), np.empty((0, 1)), np.empty(0), False) for n in range(40)
-    ]
+    blocks = empty_blocks(40)
     lock, barrier = threading.Lock(), threading.Barrier(2)
     working: list[int] = []
     most = []
 
-    def work(block):
+    def work(task, block):
         with lock:
             working.append(block.number)
             most.append(len(working))
@@ -238,8 +231,8 @@ def test_chains_share_the_threads_that_none_of_them_needs():
 
     def chain(number):
         barrier.wait()
-        return list(threads.map_blocks(work, blocks))
+        return list(threads.map_blocks(work, None, blocks))
 
-    with ChainThreads(2, 4) as threads:
+    with Threads(4) as threads:
         assert threads.map_chains(chain, [0, 1]) == [list(range(40))] * 2
     assert 2 < max(most) <= 4

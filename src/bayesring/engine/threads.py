@@ -31,7 +31,9 @@ class _OneBlasThread:
     """Holds BLAS to one thread while anyone in the process needs it, and puts it back after.
 
     The limit is one of the whole process, so fits that overlap must share it. Other pools, such as
-    OpenMP's, are left alone.
+    OpenMP's, are left alone. From threadpoolctl 3.8 on, the thread that last set a limit keeps all
+    others from setting one; a limit that is shared is set by one thread and lifted by another, and
+    so that hold is released each time.
     """
 
     def __init__(self) -> None:
@@ -42,6 +44,7 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
+                _release()
                 self._limit = _blas().limit(limits=1)
             self._users += 1
 
@@ -49,13 +52,23 @@ class _OneBlasThread:
         with self._lock:
             self._users -= 1
             if self._users == 0:
+                _release()
                 self._limit.restore_original_limits()
+                _release()
 
 
 @cache
 def _blas() -> ThreadpoolController:
     """Controls the BLAS libraries of NumPy and SciPy, which are loaded by now."""
     return ThreadpoolController().select(user_api="blas")
+
+
+def _release() -> None:
+    """Let any thread set limits, where threadpoolctl reserves that to one."""
+    for library in _blas().lib_controllers:
+        release = getattr(library, "clear_controlling_thread", None)
+        if release is not None:
+            release(force=True)
 
 
 one_blas_thread = _OneBlasThread()
