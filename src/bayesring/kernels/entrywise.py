@@ -7,7 +7,8 @@ more slowly than joint draws, and is only right for priors whose entries are ind
 import numpy as np
 from numba import njit
 
-from bayesring.kernels.slices import add_products, turn
+from bayesring.kernels.slices import turn
+from bayesring.kernels.statistics import add_products
 from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
 
 
