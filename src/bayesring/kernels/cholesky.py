@@ -1,15 +1,13 @@
 """Cholesky factors of padded matrices, and draws from the Gaussians that they describe."""
 
 import numpy as np
-from numba import njit
 
-from bayesring.kernels.tiles import OPTIONS
-from bayesring.kernels.vectors import SET, SUBTRACT, matrix_product
+from bayesring.kernels.chosen import SET, SUBTRACT, kernel, matrix_products
 
-_set_8, _subtract_8 = (matrix_product(8, 64, what) for what in (SET, SUBTRACT))
+_set, _subtract = (matrix_products([(8, 64)], effect) for effect in (SET, SUBTRACT))
 
 
-@njit(**OPTIONS)
+@kernel
 def cholesky(matrix, size, panel):
     """Overwrite the lower triangle of `matrix` by its Cholesky factor, eight columns at a time.
 
@@ -27,7 +25,8 @@ def cholesky(matrix, size, panel):
                 for q in range(k):
                     panel[q, i] = row[q]
             for a in range(k, size, 8):
-                _subtract_8(matrix, a * wide, wide, 1, panel, 0, 8, k, matrix, a * wide + k, wide)
+                at = a * wide
+                _subtract(8, 64, matrix, at, wide, 1, panel, 0, 8, k, matrix, at + k, wide)
         end = min(k + 8, size)
         for j in range(k, end):
             row = matrix[j]
@@ -54,11 +53,11 @@ def cholesky(matrix, size, panel):
                 inverse[j, i] = total / matrix[k + i, k + i]
         for a in range(end, size, 8):
             at = a * wide + k
-            _set_8(matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
+            _set(8, 64, matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
     return True
 
 
-@njit(**OPTIONS)
+@kernel
 def solve_and_draw(matrix, panel, linear, noise, out):
     """Draw from N(P^-1 h, P^-1): with P = L L', out = L^-T (L^-1 h + noise).
 

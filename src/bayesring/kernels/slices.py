@@ -5,14 +5,14 @@ of strand j at place ``(j R_d + r) R_{d-1} + s``. Its statistics are those of `s
 """
 
 import numpy as np
-from numba import njit
 
 from bayesring.kernels.cholesky import solve_and_draw
+from bayesring.kernels.chosen import kernel
 from bayesring.kernels.statistics import accumulate, clear, tiles
-from bayesring.kernels.tiles import OPTIONS, padded
+from bayesring.kernels.tiles import padded
 
 
-@njit(**OPTIONS)
+@kernel
 def draw_gaussian(precision, linear, noise, out):
     """`solve_and_draw` for a matrix without padding, which it leaves as it is."""
     size = linear.size
@@ -24,7 +24,7 @@ def draw_gaussian(precision, linear, noise, out):
     return solve_and_draw(matrix, np.empty((wide, 8)), linear, noise, out)
 
 
-@njit(**OPTIONS)
+@kernel
 def posterior_terms(statistics, weights, rows, precision, diagonal, linear, out, out_linear):
     """Precision and linear term of a slice, equation (5), lower triangle.
 
@@ -45,7 +45,7 @@ def posterior_terms(statistics, weights, rows, precision, diagonal, linear, out,
         out_linear[a] = linear[a] + own * statistics[size, a]
 
 
-@njit(**OPTIONS)
+@kernel
 def add_weight_terms(statistics, drawn, rows, weight_precision, weight_linear):
     """Add one slice to the statistics of the bond's weights, equation (7).
 
@@ -74,7 +74,7 @@ def add_weight_terms(statistics, drawn, rows, weight_precision, weight_linear):
             weight_precision[q, r] += total
 
 
-@njit(**OPTIONS)
+@kernel
 def turn(matrix, rows, columns):
     """Transpose the S matrices, row by row, that the last axis of (n, S * rows * columns) holds."""
     turned = np.empty_like(matrix)
@@ -86,7 +86,7 @@ def turn(matrix, rows, columns):
     return turned
 
 
-@njit(**OPTIONS)
+@kernel
 def slice_statistics(flat, starts, bonds, strands, mode, others, bounds, weight, shift):
     """Statistics of the observations ``bounds[0]:bounds[-1]``, all of one slice, with padding.
 
@@ -113,7 +113,7 @@ def slice_statistics(flat, starts, bonds, strands, mode, others, bounds, weight,
     return statistics
 
 
-@njit(**OPTIONS)
+@kernel
 def draw_turned(
     statistics, weights, rows, precision, diagonal, linear, noise, scratch, drawn, totals
 ):
@@ -129,14 +129,14 @@ def draw_turned(
         drawn[:] = np.nan
 
 
-@njit(**OPTIONS)
+@kernel
 def solver(size):
     """Scratch for `draw_turned`."""
     wide = padded(size)
     return np.zeros((wide, wide)), np.empty((wide, 8)), np.empty(size)
 
 
-@njit(**OPTIONS)
+@kernel
 def draw_slice(
     statistics,
     columns,
@@ -169,13 +169,13 @@ def draw_slice(
     return turn(drawn, columns, rows)[0]
 
 
-@njit(**OPTIONS)
+@kernel
 def own_row(table, j):
     """Row of slice j in a table that has one for each, or one for all."""
     return 0 if len(table) == 1 else j
 
 
-@njit(**OPTIONS)
+@kernel
 def slice_terms(statistics, columns, weights, size):
     """Sums over a slice's observations in its own order: sum w c c' (K, K) and sum s c (K,)."""
     rows = size // weights.size
@@ -190,7 +190,7 @@ def slice_terms(statistics, columns, weights, size):
     return natural, turn(linear, columns, rows)[0]
 
 
-@njit(**OPTIONS)
+@kernel
 def weight_terms(statistics, columns, drawn, weight_precision, weight_linear):
     """Add a slice (K,), in its own order, to the statistics of the bond's weights."""
     rows = drawn.size // weight_linear.size
@@ -198,7 +198,7 @@ def weight_terms(statistics, columns, drawn, weight_precision, weight_linear):
     add_weight_terms(statistics, turned, rows, weight_precision, weight_linear)
 
 
-@njit(**OPTIONS)
+@kernel
 def draw_slices(
     flat,
     starts,

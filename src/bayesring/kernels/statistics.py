@@ -6,17 +6,20 @@ in that. The K entries are ordered as those of T_n.
 """
 
 import numpy as np
-from numba import njit
 
-from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
-from bayesring.kernels.vectors import ADD, matrix_product, scale
+from bayesring.kernels.chosen import ADD, kernel, matrix_products, scale
+from bayesring.kernels.tiles import TILE, complements, padded, workspace
 
-_add_8, _add_4 = (matrix_product(rows, 64, ADD) for rows in (8, 4))
-_add_8_half, _add_4_half = (matrix_product(rows, 32, ADD) for rows in (8, 4))
-_add_2, _add_2_double, _add_2_fourfold = (matrix_product(2, 64 * n, ADD) for n in (1, 2, 4))
+TALL = (8, 4)
+"""Rows of the statistics that `add_products` takes at once, unless two or fewer are left."""
+PAIR_WIDTHS = (256, 128, 64)
+"""Bytes of a row of the statistics that it takes at once if two or fewer are left."""
+
+_add = matrix_products([(rows, width) for width in (64, 32) for rows in TALL], ADD)
+_add_pair = matrix_products([(2, width) for width in PAIR_WIDTHS], ADD)
 
 
-@njit(**OPTIONS)
+@kernel
 def add_products(weighted, features, size, count, statistics):
     """Statistics += weighted.T @ features over the first `count` rows, lower triangle.
 
@@ -28,51 +31,68 @@ def add_products(weighted, features, size, count, statistics):
         b, at, end = 0, a * wide, a + 8
         if size - a <= 2:
             while b < end:
-                if end - b > 3 * lanes:
-                    _add_2_fourfold(
-                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
-                    )
-                    b += 4 * lanes
-                elif end - b > lanes:
-                    _add_2_double(
-                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
-                    )
-                    b += 2 * lanes
-                else:
-                    _add_2(
-                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
-                    )
-                    b += lanes
+                step = 4 * lanes if end - b > 3 * lanes else 2 * lanes if end - b > lanes else lanes
+                _add_pair(
+                    2,
+                    step * features.itemsize,
+                    weighted,
+                    a,
+                    1,
+                    width,
+                    features,
+                    b,
+                    width,
+                    count,
+                    statistics,
+                    at + b,
+                    wide,
+                )
+                b += step
         else:
+            tall = 8 if size - a > 4 else 4
             while b + lanes <= end:
-                if size - a > 4:
-                    _add_8(
-                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
-                    )
-                else:
-                    _add_4(
-                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
-                    )
+                _add(
+                    tall,
+                    64,
+                    weighted,
+                    a,
+                    1,
+                    width,
+                    features,
+                    b,
+                    width,
+                    count,
+                    statistics,
+                    at + b,
+                    wide,
+                )
                 b += lanes
             if b < end:
-                if size - a > 4:
-                    _add_8_half(
-                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
-                    )
-                else:
-                    _add_4_half(
-                        weighted, a, 1, width, features, b, width, count, statistics, at + b, wide
-                    )
+                _add(
+                    tall,
+                    32,
+                    weighted,
+                    a,
+                    1,
+                    width,
+                    features,
+                    b,
+                    width,
+                    count,
+                    statistics,
+                    at + b,
+                    wide,
+                )
 
 
-@njit(**OPTIONS)
+@kernel
 def clear(statistics, size):
     """Set to zero what `add_products` adds to."""
     for a in range(0, size, 8):
         statistics[a : a + 8, : padded(a + 8)] = 0.0
 
 
-@njit(**OPTIONS)
+@kernel
 def accumulate(
     flat,
     starts,
@@ -110,7 +130,7 @@ def accumulate(
         add_products(weighted, features, size + 1, count, statistics)
 
 
-@njit(**OPTIONS)
+@kernel
 def tiles(flat, bonds, size):
     """Buffers for `accumulate`: those of `complements`, and a tile of weighted features."""
     buffers = workspace(flat, bonds, size)
