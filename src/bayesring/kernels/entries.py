@@ -1,12 +1,12 @@
 """Entries of the tensor at given coordinates."""
 
 import numpy as np
-from numba import njit
 
-from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
+from bayesring.kernels.chosen import kernel
+from bayesring.kernels.tiles import TILE, complements, workspace
 
 
-@njit(**OPTIONS)
+@kernel
 def entries(flat, starts, bonds, strands, mode, own, others):
     """f_n, the sum over strands of tr(A^(d)[own_n] T_n), equation (2) of docs/model.md.
 

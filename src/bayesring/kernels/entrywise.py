@@ -5,13 +5,14 @@ more slowly than joint draws, and is only right for priors whose entries are ind
 """
 
 import numpy as np
-from numba import njit
 
-from bayesring.kernels.slices import add_products, turn
-from bayesring.kernels.tiles import OPTIONS, TILE, complements, padded, workspace
+from bayesring.kernels.chosen import kernel
+from bayesring.kernels.slices import turn
+from bayesring.kernels.statistics import add_products
+from bayesring.kernels.tiles import TILE, complements, padded, workspace
 
 
-@njit(**OPTIONS)
+@kernel
 def draw_entries(
     flat,
     starts,
@@ -88,7 +89,7 @@ def draw_entries(
     return drawn, weight_precision, weight_linear
 
 
-@njit(**OPTIONS)
+@kernel
 def draw_entries_of_slice(
     features, weight, shift, scales, prior_diagonal, prior_linear, noise, residual, entries
 ):
@@ -124,7 +125,7 @@ def draw_entries_of_slice(
             residual[t] -= change * weight[t] * feature[t]
 
 
-@njit(**OPTIONS)
+@kernel
 def add_weight_products(features, weight, shift, entries, factors, weight_precision, weight_linear):
     """Add one slice's observations to sum w a a' and sum s a, equation (7), from the features."""
     rank = weight_linear.size

@@ -7,13 +7,13 @@ ordered as those of the complements that they come from, see `tiles`.
 """
 
 import numpy as np
-from numba import njit
 
 from bayesring.kernels.adam import FIRST, SECOND, adam
-from bayesring.kernels.tiles import OPTIONS, TILE, complements, workspace
+from bayesring.kernels.chosen import kernel
+from bayesring.kernels.tiles import TILE, complements, workspace
 
 
-@njit(**OPTIONS)
+@kernel
 def add_gradient(ring, mode, columns, response, rows, totals, sums, touched):
     """Add the observations of a batch to gradient and curvature of the slices of one core.
 
@@ -66,7 +66,7 @@ def add_gradient(ring, mode, columns, response, rows, totals, sums, touched):
     return n_touched
 
 
-@njit(**OPTIONS)
+@kernel
 def natural(turned, at, rows, columns, size, out):
     """Entries of a slice from `turned`, where they lie in the order of complements."""
     for strand in range(0, size, rows * columns):
@@ -75,7 +75,7 @@ def natural(turned, at, rows, columns, size, out):
                 out[strand + s * columns + r] = turned[at + strand + r * rows + s]
 
 
-@njit(**OPTIONS)
+@kernel
 def add_weight_gradient(slope, core, rows, columns, out):
     """Add sum_s dF/dA[s, r] G[s, r] for every factor r of a slice: the gradient of lambda_r."""
     for strand in range(out.size // columns):
@@ -85,7 +85,7 @@ def add_weight_gradient(slope, core, rows, columns, out):
                 out[strand * columns + r] += slope[k + r] * core[k + r]
 
 
-@njit(**OPTIONS)
+@kernel
 def pull_of_prior(cores, at, size, touched, prior):
     """Omega_i g_i - h_i for each slice touched: the gradient of minus the log prior."""
     precision, diagonal, linear, dense = prior
@@ -103,7 +103,7 @@ def pull_of_prior(cores, at, size, touched, prior):
     return pull
 
 
-@njit(**OPTIONS)
+@kernel
 def step(
     cores, ring, mode, rows, totals, gradient, moments, weights, prior, touched, movable, rate
 ):
@@ -164,7 +164,7 @@ def step(
     return weight_gradient
 
 
-@njit(**OPTIONS)
+@kernel
 def learn(
     cores, ring, columns, response, rows, totals, sums, moments, weights, priors, movable, rate
 ):

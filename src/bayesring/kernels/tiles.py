@@ -10,31 +10,32 @@ next row or ends behind the last, where nobody reads it.
 """
 
 import numpy as np
-from numba import njit
 
-from bayesring.kernels.vectors import SET, matrix_product, square_product, thin_product
+from bayesring.kernels.chosen import SET, kernel, matrix_products, square_products, thin_product
 
 TILE = 32
 SPARE = 16
 """Elements behind an array that a vector may touch: 64 bytes of float32."""
-OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
+TALL = (8, 4, 2, 1)
+"""Rows of a matrix that `multiply` takes at once."""
+SQUARES = range(3, 13)
+"""Ranks for which `multiply_squares` has code."""
+LARGEST_SQUARE = max(SQUARES)
 
-_wide_8, _wide_4, _wide_2, _wide_1 = (matrix_product(rows, 64, SET) for rows in (8, 4, 2, 1))
-_half_8, _half_4, _half_2, _half_1 = (matrix_product(rows, 32, SET) for rows in (8, 4, 2, 1))
-_square_3, _square_4, _square_5, _square_6, _square_7 = map(square_product, range(3, 8))
-_square_8, _square_9, _square_10, _square_11, _square_12 = map(square_product, range(8, 13))
+_product = matrix_products([(rows, width) for width in (64, 32) for rows in TALL], SET)
+_square = square_products(SQUARES)
 _number, _numbers, _pair, _pairs = (
     thin_product(rank, width) for rank in (1, 2) for width in (0, 64)
 )
 
 
-@njit(**OPTIONS)
+@kernel
 def padded(size):
     """The next multiple of the longest vector."""
     return (size + SPARE - 1) // SPARE * SPARE
 
 
-@njit(**OPTIONS)
+@kernel
 def multiply(left, left_at, right, right_at, rows, inner, columns, count, out, out_at, out_step):
     """Product of two matrices for each observation of a tile, all lying row by row in flat arrays.
 
@@ -48,32 +49,21 @@ def multiply(left, left_at, right, right_at, rows, inner, columns, count, out, o
     row = 0
     while row < rows:
         left_rows = rows - row
-        tall = 8 if left_rows >= 8 else 4 if left_rows >= 4 else 2 if left_rows >= 2 else 1
+        tall = 1
+        for many in TALL:
+            if many <= left_rows:
+                tall = many
+                break
         for column in range((columns - 1) // lanes * lanes, -1, -lanes):
-            kind = tall if columns - column > lanes // 2 else -tall
+            width = 64 if columns - column > lanes // 2 else 32
             for t in range(count):
                 a, b = left_at[t] + row * inner, right_at[t] + column
                 c = out_at + t * out_step + row * columns + column
-                if kind == 8:
-                    _wide_8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
-                elif kind == 4:
-                    _wide_4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
-                elif kind == 2:
-                    _wide_2(left, a, inner, 1, right, b, columns, inner, out, c, columns)
-                elif kind == 1:
-                    _wide_1(left, a, inner, 1, right, b, columns, inner, out, c, columns)
-                elif kind == -8:
-                    _half_8(left, a, inner, 1, right, b, columns, inner, out, c, columns)
-                elif kind == -4:
-                    _half_4(left, a, inner, 1, right, b, columns, inner, out, c, columns)
-                elif kind == -2:
-                    _half_2(left, a, inner, 1, right, b, columns, inner, out, c, columns)
-                else:
-                    _half_1(left, a, inner, 1, right, b, columns, inner, out, c, columns)
+                _product(tall, width, left, a, inner, 1, right, b, columns, inner, out, c, columns)
         row += tall
 
 
-@njit(**OPTIONS)
+@kernel
 def workspace(flat, bonds, size):
     """What `complements` works in: numbers, the tile among them, places of slices (2, TILE).
 
@@ -87,7 +77,7 @@ def workspace(flat, bonds, size):
     return work, work[: TILE * width].reshape(TILE, width), np.empty((2, TILE), np.int64)
 
 
-@njit(**OPTIONS)
+@kernel
 def complements(flat, starts, bonds, strands, mode, others, first, count, workspace):
     """Complement of each observation of a tile, t < count, one strand after the other.
 
@@ -100,7 +90,7 @@ def complements(flat, starts, bonds, strands, mode, others, first, count, worksp
         equal = equal and bond == rank
     if equal and rank <= 2:
         thin_complements(flat, starts, rank, strands, mode, others, first, count, workspace)
-    elif equal and rank <= 12:
+    elif equal and rank <= LARGEST_SQUARE:
         square_complements(flat, starts, rank, strands, mode, others, first, count, workspace)
     else:
         for strand in range(strands):
@@ -109,7 +99,7 @@ def complements(flat, starts, bonds, strands, mode, others, first, count, worksp
             )
 
 
-@njit(**OPTIONS)
+@kernel
 def multiply_thin(rank, left, left_at, right, right_at, size, out, out_at):
     """Products of all strands of two slices of `size` entries, with every bond `rank`, 1 or 2."""
     lanes = 64 // left.itemsize
@@ -126,7 +116,7 @@ def multiply_thin(rank, left, left_at, right, right_at, size, out, out_at):
             _pair(left, left_at + k, right, right_at + k, out, out_at + k)
 
 
-@njit(**OPTIONS)
+@kernel
 def thin_complements(flat, starts, rank, strands, mode, others, first, count, workspace):
     """`complements` of strands whose bonds are all 1 or all 2: several strands in one vector."""
     work, tile, _ = workspace
@@ -142,7 +132,7 @@ def thin_complements(flat, starts, rank, strands, mode, others, first, count, wo
                 multiply_thin(rank, flat, left, work, out, size, work, out)
 
 
-@njit(**OPTIONS)
+@kernel
 def multiply_squares(
     rank,
     flat,
@@ -157,7 +147,7 @@ def multiply_squares(
     out_at,
     out_step,
 ):
-    """Product of two matrices, with every bond `rank`, 3 to 12, for each observation of a tile.
+    """Product of two matrices, with every bond `rank`, one of `SQUARES`, for each of a tile.
 
     The left one of observation t begins at ``left_at + left_indices[t] * step`` of `flat`, the
     right one at ``right_at + right_indices[t] * right_steps[0] + t * right_steps[1]``.
@@ -166,31 +156,12 @@ def multiply_squares(
         a = left_at + left_indices[t] * step
         b = right_at + right_indices[t] * right_steps[0] + t * right_steps[1]
         c = out_at + t * out_step
-        if rank == 3:
-            _square_3(flat, a, right, b, out, c)
-        elif rank == 4:
-            _square_4(flat, a, right, b, out, c)
-        elif rank == 5:
-            _square_5(flat, a, right, b, out, c)
-        elif rank == 6:
-            _square_6(flat, a, right, b, out, c)
-        elif rank == 7:
-            _square_7(flat, a, right, b, out, c)
-        elif rank == 8:
-            _square_8(flat, a, right, b, out, c)
-        elif rank == 9:
-            _square_9(flat, a, right, b, out, c)
-        elif rank == 10:
-            _square_10(flat, a, right, b, out, c)
-        elif rank == 11:
-            _square_11(flat, a, right, b, out, c)
-        else:
-            _square_12(flat, a, right, b, out, c)
+        _square(rank, flat, a, right, b, out, c)
 
 
-@njit(**OPTIONS)
+@kernel
 def square_complements(flat, starts, rank, strands, mode, others, first, count, workspace):
-    """`complements` of strands whose bonds are all `rank`, 3 to 12: one matrix in registers."""
+    """`complements` of strands whose bonds are all one of `SQUARES`: one matrix in registers."""
     work, tile, _ = workspace
     order, width, size = starts.size, tile.shape[1], rank * rank
     step, between = strands * size, (work.size // TILE - width) // 2
@@ -220,7 +191,7 @@ def square_complements(flat, starts, rank, strands, mode, others, first, count, 
             buffer, other_buffer = other_buffer, buffer
 
 
-@njit(**OPTIONS)
+@kernel
 def strand_complements(flat, starts, bonds, strands, strand, mode, others, first, count, workspace):
     """`complements` of one strand; what it spoils behind its places, the next overwrites."""
     work, tile, places = workspace

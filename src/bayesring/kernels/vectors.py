@@ -1,8 +1,11 @@
-"""One building block that Numba cannot write by itself: a small product of matrices in registers.
+"""Building blocks that Numba cannot write by itself: small products of matrices in registers.
 
 Written as loops, such a product is slow: the compiler cannot know that the output overlaps no
 input, and stores every partial sum. Here the sums stay in vector registers until they are complete.
 The vectors are generic ones of LLVM, which cuts them to the width that the machine has.
+
+They are written with parts of Numba and llvmlite that may change from one version to the next; the
+same functions as plain loops are in `loops`, and `chosen` picks between the two.
 """
 
 from llvmlite import ir
@@ -10,16 +13,17 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-SET, ADD, SUBTRACT = 0, 1, -1
+from bayesring.kernels.loops import ADD, SUBTRACT
 
 
-def matrix_product(rows, width, effect):
-    """Make a compiled product of `rows` x inner by inner x columns; inner is known when it runs.
+def matrix_products(shapes, effect):
+    """Make a compiled product of rows x inner by inner x columns; inner is known when it runs.
 
-    The columns are as many as `width` bytes hold: 64 bytes are 8 of float64, 16 of float32.
+    `shapes` is a table of (rows, width), for each of which code is made; the columns are as many
+    as `width` bytes hold: 64 bytes are 8 of float64, 16 of float32.
 
-    ``tile(left, left_at, left_row, left_step, right, right_at, right_step, inner, out, out_at,
-    out_row)`` computes, for i < rows and j < columns,
+    ``tile(rows, width, left, left_at, left_row, left_step, right, right_at, right_step, inner,
+    out, out_at, out_row)`` computes, for i < rows and j < columns,
 
         sum over q < inner of left[left_at + left_row i + left_step q]
                             * right[right_at + right_step q + j]
@@ -32,6 +36,8 @@ def matrix_product(rows, width, effect):
     @intrinsic
     def tile(
         _,
+        rows,
+        width,
         left,
         left_at,
         left_row,
@@ -45,13 +51,23 @@ def matrix_product(rows, width, effect):
         out_row,
     ):
         n = types.intp
-        return types.void(left, n, n, n, right, n, n, n, out, n, n), generate
+        return types.void(n, n, left, n, n, n, right, n, n, n, out, n, n), generate
 
     def generate(context, builder, signature, arguments):
+        rows, width, *rest = arguments
+        cases = {
+            rows << 16 | width: (rows, width, context, builder, signature, rest)
+            for rows, width in shapes
+        }
+        key = builder.or_(builder.shl(rows, ir.Constant(rows.type, 16)), width)
+        _switch(builder, key, cases, generate_shape)
+        return context.get_dummy_value()
+
+    def generate_shape(rows, width, context, builder, signature, arguments):
         """Write the loop over q in LLVM's language."""
         left, left_at, left_row, left_step, right, right_at, right_step, inner, *rest = arguments
         out, out_at, out_row = rest
-        places = ((0, left), (4, right), (8, out))
+        places = ((2, left), (6, right), (10, out))
         left_data, right_data, out_data = (
             context.make_array(signature.args[place])(context, builder, array).data
             for place, array in places
@@ -91,26 +107,32 @@ def matrix_product(rows, width, effect):
                 total = builder.fsub(builder.load(pointer, align=out_align), total)
             builder.store(total, pointer, align=out_align)
             place = builder.add(place, out_row)
-        return context.get_dummy_value()
 
     return tile
 
 
-def square_product(rank):
-    """Make a compiled product of two rank x rank matrices, 3 to 12, with `right` in registers.
+def square_products(ranks):
+    """Make a compiled product of two rank x rank matrices, with `right` in registers.
 
-    ``product(left, left_at, right, right_at, out, out_at)``. Nothing behind `right` is read; up to
-    seven elements behind `out` are spoiled. `out` overlaps no input.
+    `ranks`, from 3 to 12, is the table of those for which code is made.
+    ``product(rank, left, left_at, right, right_at, out, out_at)``. Nothing behind `right` is read;
+    up to seven elements behind `out` are spoiled. `out` overlaps no input.
     """
 
     @intrinsic
-    def product(_, left, left_at, right, right_at, out, out_at):
+    def product(_, rank, left, left_at, right, right_at, out, out_at):
         n = types.intp
-        return types.void(left, n, right, n, out, n), generate
+        return types.void(n, left, n, right, n, out, n), generate
 
     def generate(context, builder, signature, arguments):
+        key, *rest = arguments
+        cases = {rank: (rank, context, builder, signature, rest) for rank in ranks}
+        _switch(builder, key, cases, generate_rank)
+        return context.get_dummy_value()
+
+    def generate_rank(rank, context, builder, signature, arguments):
         left, left_at, right, right_at, out, out_at = arguments
-        places = ((0, left, left_at), (2, right, right_at), (4, out, out_at))
+        places = ((1, left, left_at), (3, right, right_at), (5, out, out_at))
         left_data, right_data, out_data = (
             builder.gep(
                 context.make_array(signature.args[argument])(context, builder, array).data, [at]
@@ -155,7 +177,6 @@ def square_product(rank):
                     total = builder.fadd(total, term, flags=("contract",))
                 pointer = builder.bitcast(element(out_row, column), vector.as_pointer())
                 builder.store(total, pointer, align=align)
-        return context.get_dummy_value()
 
     return product
 
@@ -222,6 +243,23 @@ def scale(_, x, source, at, out, out_at):
 
     n = types.intp
     return types.void(types.float64, source, n, out, n), generate
+
+
+def _switch(builder, key, cases, generate):
+    """Run the code that `generate` writes for the case with this key; for no case, the last.
+
+    `cases` maps integers to the arguments of `generate`. They become one switch of LLVM.
+    """
+    blocks = [builder.append_basic_block("case") for _ in cases]
+    end = builder.append_basic_block("end")
+    switch = builder.switch(key, blocks[-1])
+    for (value, arguments), block in zip(cases.items(), blocks, strict=True):
+        if block is not blocks[-1]:
+            switch.add_case(ir.Constant(key.type, value), block)
+        builder.position_at_end(block)
+        generate(*arguments)
+        builder.branch(end)
+    builder.position_at_end(end)
 
 
 def _pick(builder, x, places):

@@ -1,0 +1,85 @@
+"""Cholesky factors of padded matrices, and draws from the Gaussians that they describe."""
+
+import numpy as np
+
+from bayesring.kernels.chosen import SET, SUBTRACT, kernel, matrix_products
+
+_set, _subtract = (matrix_products([(8, 64)], effect) for effect in (SET, SUBTRACT))
+
+
+@kernel
+def cholesky(matrix, size, panel):
+    """Overwrite the lower triangle of `matrix` by its Cholesky factor, eight columns at a time.
+
+    `matrix` (wide, wide) has padding behind its `size`, up to a multiple of eight. Each panel of
+    columns first loses the share of the columns before it, then its square on the diagonal is
+    factored and the rows below are multiplied by the inverse of that factor. Returns False when a
+    pivot is not positive and finite. `panel` (wide, 8) is scratch.
+    """
+    wide = matrix.shape[1]
+    inverse = np.zeros((8, 8))
+    for k in range(0, size, 8):
+        if k > 0:
+            for i in range(8):
+                row = matrix[k + i]
+                for q in range(k):
+                    panel[q, i] = row[q]
+            for a in range(k, size, 8):
+                at = a * wide
+                _subtract(8, 64, matrix, at, wide, 1, panel, 0, 8, k, matrix, at + k, wide)
+        end = min(k + 8, size)
+        for j in range(k, end):
+            row = matrix[j]
+            pivot = row[j]
+            for m in range(k, j):
+                pivot -= row[m] * row[m]
+            if not (pivot > 0.0 and pivot < np.inf):
+                return False
+            row[j] = np.sqrt(pivot)
+            scale = 1.0 / row[j]
+            for i in range(j + 1, end):
+                below = matrix[i]
+                total = below[j]
+                for m in range(k, j):
+                    total -= below[m] * row[m]
+                below[j] = total * scale
+        if end == size:
+            break
+        for j in range(8):  # column j of the inverse, stored as row j: the inverse transposed
+            for i in range(j, 8):
+                total = 1.0 if i == j else 0.0
+                for m in range(j, i):
+                    total -= matrix[k + i, k + m] * inverse[j, m]
+                inverse[j, i] = total / matrix[k + i, k + i]
+        for a in range(end, size, 8):
+            at = a * wide + k
+            _set(8, 64, matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
+    return True
+
+
+@kernel
+def solve_and_draw(matrix, panel, linear, noise, out):
+    """Draw from N(P^-1 h, P^-1): with P = L L', out = L^-T (L^-1 h + noise).
+
+    Overwrites the lower triangle of the padded `matrix` P by L. Zero noise gives the mean. Returns
+    False, leaving `out` unusable, when P is not positive definite or anything is not finite.
+    """
+    size = linear.size
+    if not cholesky(matrix, size, panel):
+        return False
+    for j in range(size):
+        lower = matrix[j]
+        total = 0.0
+        for k in range(j):
+            total += lower[k] * out[k]
+        out[j] = (linear[j] - total) / lower[j]
+    for j in range(size):
+        out[j] += noise[j]
+    for j in range(size - 1, -1, -1):
+        lower = matrix[j]
+        out[j] /= lower[j]
+        if not np.isfinite(out[j]):
+            return False
+        for k in range(j):
+            out[k] -= lower[k] * out[j]
+    return True

@@ -1,0 +1,141 @@
+"""Whether the building blocks in vectors may be used, found out once per machine and remembered.
+
+They are checked in a process of their own, since code that is wrong may end the one it runs in.
+The verdict is a small file beside the kernels that Numba keeps on disk, named by all that it
+depends on: these sources, the versions of Python, Numba and llvmlite, and the CPU.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding
+import numba
+from numba import config, njit
+
+VARIABLE = "BAYESRING_PLAIN_KERNELS"
+"""Anything but nothing or 0 in the environment asks for plain loops."""
+PATIENCE = 120.0
+"""Seconds that the check may take in a process of its own."""
+_HERE = Path(__file__).resolve().parent
+_CRASHES = {
+    -getattr(signal, name)
+    for name in ("SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT", "SIGTRAP")
+    if hasattr(signal, name)
+} | {0xC0000005, 0xC000001D}
+"""Ends of a process that ran into bad code; the last two are those of Windows."""
+
+
+@njit(cache=True)
+def _anything():
+    """Never called: where Numba would keep it is where the verdict is kept."""
+
+
+def use_vectors():
+    """Whether kernels are built from vectors; says so, once in a process, if they cannot be."""
+    if os.environ.get(VARIABLE, "0") not in ("", "0") or config.DISABLE_JIT:
+        return False
+    reason = remembered_failure()
+    if reason:
+        warnings.warn(
+            f"vector code does not work with numba {numba.__version__} and llvmlite "
+            f"{llvmlite.__version__} on this machine ({reason}); bayesring uses plain loops, "
+            "which are slower",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return not reason
+
+
+def sources(*names):
+    """Digest of these files of this folder, or of all that kernels are compiled from."""
+    digest = hashlib.sha256()
+    for path in [_HERE / name for name in names] or sorted(_HERE.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def environment():
+    """All that a verdict depends on."""
+    return {
+        "sources": sources("vectors.py", "masked.py", "selftest.py"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "cpu": config.CPU_NAME or llvmlite.binding.get_host_cpu_name(),
+        "features": config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten(),
+    }
+
+
+def remembered_failure():
+    """Why vectors do not work here, nothing if they do; checked if no file tells."""
+    here = environment()
+    name = hashlib.sha256(json.dumps(here, sort_keys=True).encode()).hexdigest()[:16]
+    path = Path(_anything.stats.cache_path) / f"vectors-{name}.json"
+    try:
+        return str(json.loads(path.read_text())["failure"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    # Where nothing can be remembered every process checks, and a second process for each is dear.
+    reason = check_apart() if os.access(path.parent, os.W_OK) else None
+    if reason is None:
+        from bayesring.kernels import selftest
+
+        reason = selftest.failure()
+    remember(path, {"failure": reason, "environment": here})
+    return reason
+
+
+def check_apart():
+    """Run the check in a process of its own: what fails, or None if that could not be found out.
+
+    A program with Python inside may not be able to start another Python; the name tells.
+    """
+    from bayesring.kernels import selftest
+
+    program = Path(sys.executable or "")
+    if getattr(sys, "frozen", False) or not program.stem.lower().startswith(("python", "pypy")):
+        return None
+    paths = [str(_HERE.parent.parent), os.environ.get("PYTHONPATH", "")]
+    try:
+        done = subprocess.run(
+            [program, "-P", "-W", "ignore", "-m", selftest.__name__],
+            env=os.environ | {VARIABLE: "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    if done.returncode == selftest.WORKS:
+        return ""
+    if done.returncode == selftest.FAILS:
+        return (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    if done.returncode in _CRASHES:
+        return f"the check crashed with code {done.returncode}"
+    return None
+
+
+def remember(path, verdict):
+    """Write the file, all of it or nothing; without it, the next process checks again."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(verdict, file)
+            os.replace(name, path)
+        except OSError:
+            os.unlink(name)
+    except OSError:
+        pass
