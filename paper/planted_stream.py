@@ -18,7 +18,7 @@ import numpy as np
 from rich.progress import track
 
 from bayesring.checks import import_pyarrow
-from bayesring.kernels.entries import entries
+from bayesring.engine.threads import ONE_THREAD
 from bayesring.model import ring
 from bayesring.model.types import FloatArray, RingSize
 
@@ -43,7 +43,7 @@ def make_rows(cores: list[FloatArray], n: int, noise: float, seed: int, group: i
     rng = np.random.default_rng([seed, group])
     shape = [len(core) for core in cores]
     columns = np.stack([rng.integers(0, size, n, dtype=np.int32) for size in shape])
-    values = entries(*ring.flatten(cores), 0, columns[0], columns[1:], 0)
+    values = ONE_THREAD.entries(ring.flatten(cores), columns)
     values += noise * rng.standard_normal(n)
     keys = dict(zip(NAMES, columns, strict=False))
     return import_pyarrow().table({**keys, "value": values.astype(np.float32)})

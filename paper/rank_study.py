@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from bayesring.priors.protocol import CorePrior, RingPrior
 
 from bayesring.data.observations import Observations
+from bayesring.data.splitting import hold_out
 from bayesring.datasets import make_ring
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import one_blas_thread
-from bayesring.infer import gibbs, holdout
-from bayesring.infer.chains import Chain, Schedule, explore
+from bayesring.infer import gibbs
+from bayesring.infer.chains import Chain, Length, explore
 from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.model.rank import Adaption, RankPolicy, Truncation
 from bayesring.model.types import FloatArray
-from bayesring.priors import Fixed, GammaProcess
+from bayesring.priors import Fixed, GammaProcess, ModePrior, RingPrior
 from paper.baselines import BayesianRingVI
 from paper.results_store import Result, ResultsStore, write_json
 from paper.runner import ResultCell
@@ -105,17 +105,18 @@ def find_rank(
     policy: RankPolicy,
     seed: int,
     warmup: int = WARMUP,
-    cores: CorePrior | None = None,
+    cores: ModePrior | None = None,
 ) -> tuple[tuple[int, ...], float]:
     """Rank and noise of a chain at the scan of its warm-up after which the rank rests."""
-    prior = RingPrior(cores or Fixed(), GammaProcess(2.0))
-    schedule = Schedule(warmup, 0, 1)
-    explored, held = holdout.hold_out(data, seed)
+    prior = RingPrior((cores or Fixed(),), GammaProcess(2.0))
+    length = Length(warmup, 0, 1)
+    explored, held = hold_out(data, seed)
     problem = make_problem(explored, Gaussian(), prior)
     streams = Streams.of_chain(seed, 0)
     chain = Chain(0, streams, gibbs.init(streams, problem, policy.start(len(data.shape))))
     with one_blas_thread:
-        explore(chain, problem, policy, schedule, held, until=schedule.adapt)
+        watched = None if held is None else held.data
+        explore(chain, problem, policy, length, watched, until=length.adapt)
     return chain.state.rank, chain.described["noise"][-1]
 
 

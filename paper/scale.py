@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesring.data.observations import Observations
 from bayesring.datasets import make_ring
-from bayesring.engine.threads import ChainThreads
+from bayesring.engine.threads import Threads
 from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.priors import NormalWishart, RingPrior
@@ -51,15 +51,14 @@ def gibbs_scans(data: Observations, threads: int) -> list[float]:
     """Scans of one chain of our Gibbs sampler with the default prior."""
     likelihood, prior = Gaussian(max_precision=100.0), NormalWishart()
     problem = make_problem(data, likelihood, RingPrior.of(prior))
-    with ChainThreads(1, threads) as pool:
-        map_blocks = pool.map_blocks if threads > 1 else map
+    with Threads(threads) as engine:
         chain = TimedChain(
             rank=RANK,
             shape=data.shape,
             core_prior=prior,
             likelihood=likelihood,
             problem=problem,
-            map_blocks=map_blocks,
+            engine=engine,
         )
         return _repeat(chain)
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesring.data.observations import Observations
-from bayesring.kernels.sorting import slice_starts
 from bayesring.model.types import FloatArray, IntArray
 
 
@@ -29,8 +28,9 @@ def sorted_view(data: Observations, mode: int, others: Sequence[int]) -> SortedV
     """Sort by `mode`, then by `others` in their order."""
     columns = data.coords.T
     order = np.lexsort([*(columns[other] for other in reversed(others)), columns[mode]])
+    counts = np.bincount(columns[mode], minlength=data.shape[mode])
     return SortedView(
-        slice_starts(columns[mode], data.shape[mode]),
+        np.concatenate([[0], np.cumsum(counts)]),
         tuple(others),
         np.ascontiguousarray(columns[list(others)][:, order], dtype=np.int32),
         data.values[order].astype(float),

@@ -9,19 +9,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bayesring.infer.learner import Learner
-from bayesring.infer.online_em import RATE
-from bayesring.learning import batch_size_of
-
 from bayesring import TensorRing, metrics
-from bayesring.data.batches import ArrayRows, batches
+from bayesring.data.batches import ArrayRows, Feed
 from bayesring.data.observations import Observations
 from bayesring.datasets import load_dblp
 from bayesring.engine.streams import Streams
-from bayesring.engine.threads import one_blas_thread
+from bayesring.engine.threads import ONE_THREAD, one_blas_thread
+from bayesring.infer import em
+from bayesring.infer.schedule import RATE
 from bayesring.likelihoods import Gaussian
 from bayesring.model.types import RingSize
 from bayesring.priors import NormalWishart, RingPrior
+from bayesring.settings import resolve
 from paper.bench.processes import run_alone
 from paper.bench.timing import CLIMATE, CLIMATE_N, Measurement, least, random_data
 from paper.planted_stream import make_stream
@@ -51,7 +50,7 @@ seconds = time.perf_counter() - begin
 rng = np.random.default_rng(1)
 cells = np.stack([rng.integers(0, size, 20_000) for size in model.shape_], axis=1)
 error = metrics.rmse(ring.entries(planted_cores(model.shape_, 0), cells), model.predict(cells))
-rows = model.learners_[0].rows_seen
+rows = model.estimates_[0].rows_seen
 print(json.dumps({"rows": rows, "seconds": seconds, "peak": peak(), "error": error}))
 """
 
@@ -62,17 +61,22 @@ class Pupil:
     def __init__(self, data: Observations, rank: int) -> None:
         self._n = len(data.values)
         rows, streams = ArrayRows(data), Streams.of_chain(0, 0)
-        likelihood, prior = Gaussian(max_precision=100.0), RingPrior.of(NormalWishart())
+        prior = RingPrior.of(NormalWishart()).for_shape(data.shape)
+        self._setting = em.Setting(Gaussian(max_precision=100.0), prior, ONE_THREAD)
         size = RingSize(1, (rank,) * len(data.shape))
-        self._learner = Learner(streams, size, rows.counts, likelihood, prior)
-        self._source = batches(rows, streams, batch_size_of("auto", self._n))
+        self._estimate = em.start(streams, size, rows.counts, self._setting)
+        learning = resolve(TensorRing().get_params()).learning(self._n)
+        self._feed = Feed(rows, streams, learning.batch_size)
+
+    @property
+    def rows_seen(self) -> int:
+        """Observations learned from so far."""
+        return self._estimate.rows_seen
 
     def __call__(self) -> None:
         """One more epoch."""
-        end = self._learner.rows_seen + self._n
-        while self._learner.rows_seen < end:
-            columns, values = next(self._source)
-            self._learner.learn(columns, values, RATE, True)
+        batches = self._feed.read(self._estimate.position, self._n)
+        self._estimate = em.learn(self._estimate, batches, RATE, True, self._setting)
 
 
 def epochs() -> Iterator[Measurement]:

@@ -12,12 +12,10 @@ import numpy as np
 from bayesring import TensorRing, metrics
 from bayesring.data.observations import Observations
 from bayesring.datasets import load_enron, load_ushcn
-from bayesring.engine.threads import ChainThreads, count_threads, one_blas_thread
-from bayesring.infer import holdout
+from bayesring.engine.threads import Threads, count_threads, one_blas_thread
 from bayesring.likelihoods import Gaussian
-from bayesring.model import ring
 from bayesring.posterior import diagnostics
-from bayesring.priors import CorePrior, Fixed, NormalWishart
+from bayesring.priors import Fixed, ModePrior, NormalWishart
 from paper.baselines.smurff import smurff_session
 from paper.bench.timing import CLIMATE, Measurement, TimedChain, least, random_data
 
@@ -31,7 +29,7 @@ WITHIN = 1.003
 
 def smurff_scan() -> Iterator[Measurement]:
     """A scan against one of SMURFF with as many parameters per slice, K = R^2 = 25."""
-    names: dict[str, tuple[CorePrior, float]] = {
+    names: dict[str, tuple[ModePrior, float]] = {
         "fixed prior": (Fixed(), 3.0),
         "hierarchical prior": (NormalWishart(), 2.0),
     }
@@ -46,11 +44,8 @@ def smurff_scan() -> Iterator[Measurement]:
     for threads, clock, unit in ((jobs, time.perf_counter, "wall"), (1, time.thread_time, "CPU")):
         session = smurff_session(data, data, 25, threads, burnin=10_000)
         session.init()
-        with ChainThreads(1, threads) as pool:
-            map_blocks = pool.map_blocks if threads > 1 else map
-            chains = [
-                TimedChain(core_prior=prior, map_blocks=map_blocks) for prior, _ in names.values()
-            ]
+        with Threads(threads) as engine:
+            chains = [TimedChain(core_prior=prior, engine=engine) for prior, _ in names.values()]
             theirs, *ours = least(session.step, *chains, repeats=10, clock=clock)
         for (name, (_, goal)), seconds in zip(names.items(), ours, strict=True):
             yield Measurement(
@@ -142,8 +137,7 @@ def nuts(quick: bool) -> Iterator[Measurement]:
         draws = []
         for _ in range(scans):
             chain()
-            flat = ring.flatten(ring.weighted(chain.state.cores, chain.state.weights))
-            draws.append(holdout.entries_at(flat, cells))
+            draws.append(chain.entries(cells))
         seconds = time.process_time() - begin
     ours = float(np.median(diagnostics.ess_bulk(np.stack(draws)[None]))) / seconds
     theirs_draws, seconds = _nuts_entries(data, cells, rank, 100 if quick else 500)

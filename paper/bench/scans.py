@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from bayesring import TensorRing
-from bayesring.engine.operations import ENTRYWISE, JOINT, CoreTask
+from bayesring.engine.operations import ENTRYWISE, JOINT, CoreTask, StatisticsTask
 from bayesring.engine.streams import Purpose
-from bayesring.engine.threads import ChainThreads, count_threads, one_blas_thread
-from bayesring.infer import gibbs, holdout
+from bayesring.engine.threads import ONE_THREAD, Threads, count_threads, one_blas_thread
+from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods import Bernoulli, Gaussian
@@ -68,30 +68,31 @@ def conditionals() -> Iterator[Measurement]:
     mode = 1
     flat = ring.flatten(ring.weighted(state.cores, state.weights))
     task = CoreTask(
-        mode,
         flat,
         state.weights[mode].ravel(),
         state.cores[mode],
-        prior.cores.slice_prior(state.cores[mode].shape, state.hyper[mode]),
+        prior.modes[mode].slice_prior(state.cores[mode], state.hyper[mode]),
         problem.likelihood,
         state.nuisance,
         streams,
         1,
     )
-    statistics = gibbs.draw_core(task, problem.views[mode], JOINT)[1]
+    asked = StatisticsTask(flat, problem.likelihood, state.nuisance, streams, 1)
+    one_by_one = problem._replace(update=ENTRYWISE)
+    statistics = gibbs.draw_core(task, mode, problem)[1]
     parts = {
         "hyperparameters": lambda: NormalWishart().update_hyper(
             streams.rng(1, Purpose.HYPER), state.cores[mode]
         ),
-        "slices": lambda: gibbs.draw_core(task, problem.views[mode], JOINT),
-        "slices, entry by entry": lambda: gibbs.draw_core(task, problem.views[mode], ENTRYWISE),
+        "slices": lambda: gibbs.draw_core(task, mode, problem),
+        "slices, entry by entry": lambda: gibbs.draw_core(task, mode, one_by_one),
         "weights": lambda: gibbs.draw_weights(
             streams, 1, mode, statistics, prior.weights.precisions(state.gains[mode])
         ),
         "gains": lambda: prior.weights.update_gains(
             streams.rng(1, Purpose.GAINS), state.weights[mode], state.gains[mode]
         ),
-        "entries and noise": lambda: gibbs.likelihood_statistics(flat, problem),
+        "entries and noise": lambda: ONE_THREAD.statistics(asked, problem.views[0]),
     }
     with one_blas_thread:
         times = least(*parts.values(), clock=time.thread_time)
@@ -138,6 +139,7 @@ def _core_update(rank: int, per_slice: int) -> tuple[float, float]:
         np.eye(size),
         np.zeros((1, size)),
         np.zeros((1, size)),
+        np.ones(1),
         rng.standard_normal((n_slices, size)),
     )
     seconds = least(lambda: slices_kernel.draw_slices(*arguments), clock=time.thread_time)[0]
@@ -156,9 +158,9 @@ def threads(n: int) -> Iterator[Measurement]:
     def products(run: Callable[..., Iterable[object]]) -> None:
         list(run(lambda _: [matrix @ matrix for _ in range(20)], range(2)))
 
-    with ChainThreads(1, 2) as pool, ThreadPoolExecutor(2) as other:
+    with Threads(2) as engine, ThreadPoolExecutor(2) as other:
         one = TimedChain(shape, problem=problem)
-        two = TimedChain(shape, problem=problem, map_blocks=pool.map_blocks)
+        two = TimedChain(shape, problem=problem, engine=engine)
         alone, together, product, side_by_side = least(
             one, two, lambda: products(map), lambda: products(other.map), repeats=7
         )
@@ -233,8 +235,7 @@ def mixing(quick: bool) -> Iterator[Measurement]:
             draws = []
             for _ in range(scans):
                 chain()
-                flat = ring.flatten(ring.weighted(chain.state.cores, chain.state.weights))
-                draws.append(holdout.entries_at(flat, cells))
+                draws.append(chain.entries(cells))
             seconds = time.thread_time() - begin
         effective = diagnostics.ess_bulk(np.stack(draws)[None])
         figure = float(np.median(effective)) / seconds

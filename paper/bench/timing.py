@@ -13,13 +13,15 @@ import numpy as np
 
 from bayesring import __version__
 from bayesring.data.observations import Observations
+from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Streams
+from bayesring.engine.threads import ONE_THREAD
 from bayesring.infer import gibbs
-from bayesring.infer.problem import BlockMap, Problem, make_problem
+from bayesring.infer.problem import Problem, make_problem
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
 from bayesring.model import ring
 from bayesring.model.types import FloatArray, RingSize, RingState
-from bayesring.priors import CorePrior, Fixed, RingPrior
+from bayesring.priors import Fixed, ModePrior, RingPrior
 
 CLIMATE = (17, 125, 156)
 CLIMATE_N = 33_150
@@ -103,19 +105,19 @@ class TimedChain:
         shape: tuple[int, ...] = CLIMATE,
         n: int = CLIMATE_N,
         rank: int = 5,
-        core_prior: CorePrior | None = None,
+        core_prior: ModePrior | None = None,
         likelihood: Likelihood | None = None,
-        map_blocks: BlockMap = map,
+        engine: Engine = ONE_THREAD,
         problem: Problem | None = None,
         strands: int = 1,
         dtype: str = "float64",
     ) -> None:
         likelihood = likelihood or Gaussian(max_precision=100.0)
-        prior = RingPrior.of(core_prior or Fixed())
+        prior = RingPrior.of(core_prior or Fixed()).for_shape(shape)
         if problem is None:
             problem = make_problem(random_data(shape, n, likelihood), likelihood, prior)
         self.problem = problem._replace(prior=prior, dtype=dtype)
-        self.map_blocks = map_blocks
+        self.engine = engine
         self.streams = Streams.of_chain(0, 0)
         self.state: RingState = gibbs.init(
             self.streams, self.problem, RingSize(strands, (rank,) * len(shape))
@@ -125,9 +127,13 @@ class TimedChain:
     def __call__(self) -> None:
         """One more scan."""
         self.scan += 1
-        self.state, _ = gibbs.step(
-            self.streams, self.scan, self.state, self.problem, self.map_blocks
-        )
+        self.state, _ = gibbs.step(self.streams, self.scan, self.state, self.problem, self.engine)
+
+    def entries(self, cells: Observations) -> FloatArray:
+        """Of the ring as it stands, at some cells."""
+        flat = ring.flatten(ring.weighted(self.state.cores, self.state.weights))
+        columns = np.ascontiguousarray(cells.coords.T, dtype=np.int32)
+        return self.engine.entries(flat, columns)
 
 
 def numpy_entries() -> Callable[[], list[FloatArray]]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from paper.bench import suite
+from bayesring.engine.threads import Threads
+from bayesring.likelihoods import Gaussian
+from paper.bench import scans, suite
 from paper.bench.__main__ import app
-from paper.bench.timing import Measurement
+from paper.bench.online import Pupil
+from paper.bench.timing import Measurement, TimedChain, random_data
 
 
 def test_bench_prints_rows_and_writes_json_and_readme(monkeypatch, tmp_path):
@@ -48,3 +52,39 @@ def test_bench_check_says_when_there_is_nothing_to_compare_with(tmp_path):
     result = CliRunner().invoke(app, ["--check", str(committed)])
     assert result.exit_code == 1
     assert "measure them with `make bench`" in " ".join(result.output.split())
+
+
+def test_conditionals_of_a_scan_are_measured():
+    rows = list(scans.conditionals())
+    assert [row.name.split(" of one mode")[0] for row in rows] == [
+        "hyperparameters",
+        "slices",
+        "slices, entry by entry",
+        "weights",
+        "gains",
+        "entries and noise",
+    ]
+    assert all(row.value > 0 for row in rows)
+
+
+def test_the_core_update_is_measured():
+    seconds, operations = scans._core_update(2, 100)
+    assert seconds > 0
+    assert operations > 0
+
+
+def test_a_timed_chain_gives_the_same_scans_on_every_engine():
+    shape, cells = (5, 6, 7), random_data((5, 6, 7), 20, Gaussian(), seed=1)
+    with Threads(2) as engine:
+        chains = [TimedChain(shape, 200, 2), TimedChain(shape, 200, 2, engine=engine)]
+        for chain in chains:
+            chain()
+        one, two = (chain.entries(cells) for chain in chains)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_pupil_goes_through_the_data_once_per_call():
+    pupil = Pupil(random_data((5, 6, 7), 1000, Gaussian()), 2)
+    for epoch in (1, 2):
+        pupil()
+        assert pupil.rows_seen == 1000 * epoch

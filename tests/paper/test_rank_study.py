@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bayesring.datasets import make_ring
+from bayesring.model.rank import Adaption
 from paper import rank_study
 from paper.rank_study import Run, all_runs, error_map
 from paper.results_store import Provenance, ResultsStore
@@ -57,3 +59,13 @@ def test_means_are_over_tensors_then_cells(tmp_path):
     )
     for ending in ("png", "svg"):
         assert (tmp_path / "images" / f"rank.{ending}").stat().st_size > 0
+
+
+def test_find_rank_gives_one_rank_per_bond_and_the_noise():
+    data = make_ring((6, 6, 6), 2, snr=20, missing=0.2, seed=0).observations
+    found = rank_study.find_rank(data, Adaption(2), seed=0, warmup=40)
+    assert found == rank_study.find_rank(data, Adaption(2), seed=0, warmup=40)
+    rank, noise = found
+    assert len(rank) == 3
+    assert min(rank) >= 1
+    assert noise > 0
