@@ -21,7 +21,7 @@ from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.priors import NormalWishart, RingPrior
 from paper.baselines import BayesianRingVI
-from paper.bench.online import Pupil
+from paper.bench.epochs import TimedRing
 from paper.bench.timing import TimedChain
 from paper.results_store import Result, ResultsStore, write_json
 from paper.runner import ResultCell
@@ -65,7 +65,7 @@ def gibbs_scans(data: Observations, threads: int) -> list[float]:
 
 def online_epochs(data: Observations, threads: int) -> list[float]:
     """Epochs of one ring of our online EM, which learns on one thread, with the default batches."""
-    return _repeat(Pupil(data, RANK))
+    return _repeat(TimedRing(data, RANK))
 
 
 def variational_iterations(data: Observations, threads: int) -> list[float]:

@@ -12,6 +12,7 @@ from bayesring.checks import check_count
 from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
 from paper.baselines.baseline import PredictiveMoments, Step
+from paper.baselines.sorted_views import SortedView, lay_out, sorted_view
 from paper.baselines.variational import (
     Gamma,
     GammaPriors,
@@ -22,7 +23,6 @@ from paper.baselines.variational import (
     noise_variance,
     slice_bound,
 )
-from paper.baselines.views import SortedView, lay_out, sorted_view
 from paper.kernels.nested import nested_hadamard
 from paper.kernels.polyadic import polyadic_entries
 

@@ -22,6 +22,7 @@ from paper.baselines.ring_moments import (
     pack,
     unpack_transposed,
 )
+from paper.baselines.sorted_views import SortedView, lay_out, sorted_view
 from paper.baselines.variational import (
     Gamma,
     GammaPriors,
@@ -32,7 +33,6 @@ from paper.baselines.variational import (
     noise_variance,
     slice_bound,
 )
-from paper.baselines.views import SortedView, lay_out, sorted_view
 from paper.kernels.nested import count_products, nested_matrices
 
 CHUNK_BYTES = 2**26

@@ -15,7 +15,7 @@ from bayesring.data.observations import Observations
 from bayesring.engine.threads import count_threads
 from bayesring.model.types import FloatArray, IntArray
 from paper.baselines.baseline import Baseline, PredictiveMoments, Step
-from paper.baselines.views import lay_out
+from paper.baselines.sorted_views import lay_out
 from paper.kernels.polyadic import polyadic_entries
 
 

@@ -12,7 +12,7 @@ from bayesring.checks import check_count
 from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
 from paper.baselines.baseline import Baseline, PredictiveMoments, Step
-from paper.baselines.views import lay_out
+from paper.baselines.sorted_views import lay_out
 from paper.kernels.train import train_entries, train_loss
 
 SMALL = 0.1

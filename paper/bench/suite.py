@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paper.bench import online, peers, processes, scans
+from paper.bench import epochs, peers, processes, scans
 from paper.bench.timing import Measurement, machine
 
 SLOWER = 1.3
@@ -30,12 +30,12 @@ def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:
     yield from peers.nuts(quick)
     yield from processes.first_fits()
     yield from processes.memory(10**6, *([] if quick else [10**7]), *([10**8] if large else []))
-    yield from online.epochs()
-    yield from online.stream(2 * 10**6 if quick else 10**8 if large else 2 * 10**7)
+    yield from epochs.epochs()
+    yield from epochs.stream(2 * 10**6 if quick else 10**8 if large else 2 * 10**7)
     if not quick:
         yield from peers.smurff_targets()
     if large:
-        yield from online.against_gibbs()
+        yield from epochs.against_gibbs()
 
 
 def to_json(rows: list[Measurement]) -> dict[str, Any]:

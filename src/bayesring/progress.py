@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import (
@@ -19,8 +18,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 
+from bayesring.engine.operations import compiled
 from bayesring.infer.state import LookReport, ScanReport
-from bayesring.kernels import slices
 
 PATIENCE = 1.0
 """Seconds of work before anything is shown, so that quick fits stay quiet."""
@@ -28,13 +27,6 @@ STEP_PATIENCE = 2.0
 """The same for work in steps, such as a report."""
 REFRESH = 0.1
 """Seconds between two updates of a bar."""
-
-
-def compiled() -> bool:
-    """Whether the longest kernel has been compiled, now or by an earlier process."""
-    kernel = slices.draw_slices
-    cached = Path(kernel.stats.cache_path).glob("slices.draw_slices-*.nbi")
-    return bool(kernel.signatures) or any(cached)
 
 
 class ChainProgress:

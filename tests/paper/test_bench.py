@@ -12,7 +12,7 @@ from bayesring.engine.threads import Threads
 from bayesring.likelihoods import Gaussian
 from paper.bench import scans, suite
 from paper.bench.__main__ import app
-from paper.bench.online import Pupil
+from paper.bench.epochs import TimedRing
 from paper.bench.timing import Measurement, TimedChain, random_data
 
 
@@ -84,7 +84,7 @@ def test_a_timed_chain_gives_the_same_scans_on_every_engine():
 
 
 def test_a_pupil_goes_through_the_data_once_per_call():
-    pupil = Pupil(random_data((5, 6, 7), 1000, Gaussian()), 2)
+    ring_of_em = TimedRing(random_data((5, 6, 7), 1000, Gaussian()), 2)
     for epoch in (1, 2):
-        pupil()
-        assert pupil.rows_seen == 1000 * epoch
+        ring_of_em()
+        assert ring_of_em.rows_seen == 1000 * epoch

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesring.data.observations import Observations
-from paper.baselines.views import lay_out, sorted_view
+from paper.baselines.sorted_views import lay_out, sorted_view
 from paper.kernels.nested import count_products, nested_hadamard, nested_matrices
 from paper.kernels.polyadic import polyadic_entries
 from tests.models import random_coords

@@ -7,6 +7,7 @@ so can the results. These functions, and what `Engine` makes of them, are the on
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -208,6 +209,13 @@ def fitted(flat: FlatRing, block: Block) -> FloatArray:
     """f_n of the block's observations, offsets included."""
     found = entries_kernel.entries(*flat, block.mode, block.own, block.others)
     return np.asarray(found if block.given.offset is None else found + block.given.offset)
+
+
+def compiled() -> bool:
+    """Whether the longest kernel has been compiled, now or by an earlier process."""
+    kernel = slices_kernel.draw_slices
+    cached = Path(kernel.stats.cache_path).glob("slices.draw_slices-*.nbi")
+    return bool(kernel.signatures) or any(cached)
 
 
 def _noise(task: CoreTask, block: Block) -> FloatArray:

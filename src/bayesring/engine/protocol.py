@@ -20,8 +20,11 @@ from bayesring.engine.operations import CoreTask, Drawn, StatisticsTask, Update
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import gradient as gradient_kernel
 from bayesring.kernels import slices as slices_kernel
+from bayesring.kernels.adam import FIRST, SECOND, TINY
 from bayesring.model.ring import FlatRing
 from bayesring.model.types import FloatArray, IntArray
+
+__all__ = ["FIRST", "SECOND", "TINY", "Blocks", "Engine", "Item", "Result", "Task"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -31,6 +31,7 @@ class Purpose(IntEnum):
     STATISTICS = 12
     SAMPLE = 13
     SUGGEST = 14
+    FILES = 15
 
 
 PURPOSES = 16
@@ -53,10 +54,10 @@ class Streams(NamedTuple):
         return Generator(Philox(key=np.array(self.key, dtype=np.uint64), counter=counter))
 
 
-def aside(seed: int, purpose: Purpose) -> list[int]:
+def aside(seed: int, purpose: Purpose, *place: int) -> list[int]:
     """Seed of what is drawn beside the chains, such as predictive samples."""
-    return [seed, ASIDE[purpose]]
+    return [seed, *place, ASIDE[purpose]]
 
 
-ASIDE = {Purpose.SAMPLE: 1, Purpose.SUGGEST: 3}
-"""Older than `Purpose`, and part of what a seed means."""
+ASIDE = {Purpose.SAMPLE: 1, Purpose.SUGGEST: 3, Purpose.FILES: 1}
+"""Older than `Purpose`, and part of what a seed means: files also have the number of the pass."""

@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.batches import Chunk, Position, Rows, one_pass
-from bayesring.engine.protocol import Engine
+from bayesring.engine.protocol import FIRST, SECOND, TINY, Engine
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.infer import estimate as reading
 from bayesring.infer.estimate import RingEstimate
-from bayesring.kernels.adam import FIRST, SECOND, TINY
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
 from bayesring.model.types import FloatArray, IntArray, RingSize, SlicePrior

@@ -45,7 +45,7 @@ BROKEN = (
 """What `zipfile`, `json` and NumPy raise for files that are damaged."""
 
 
-class Contents(NamedTuple):
+class ArchiveContents(NamedTuple):
     """What an archive holds."""
 
     description: dict[str, Any]

@@ -7,8 +7,8 @@ import pytest
 
 from bayesring.model import ring
 from paper.baselines import TensorTrainWOPT
+from paper.baselines.sorted_views import lay_out
 from paper.baselines.tensor_train import initial_cores
-from paper.baselines.views import lay_out
 from paper.kernels import train
 from tests.models import random_coords
 from tests.paper.baselines.reference_models import planted, train_entries

@@ -48,7 +48,7 @@ class Group(NamedTuple):
     n_rows: int
 
 
-class Part(NamedTuple):
+class RowBatch(NamedTuple):
     """Consecutive rows of a file, or some of them."""
 
     file: int
@@ -89,12 +89,12 @@ class ParquetFiles:
         path = self._paths[file]
         return str(path if path == self.path else path.relative_to(self.path))
 
-    def error(self, part: Part, place: int, column: str, what: str) -> ValueError:
+    def error(self, part: RowBatch, place: int, column: str, what: str) -> ValueError:
         """The error for what a column holds at a place of a part."""
         where = f"File {self.name(part.file)}, row {part.row(place):,}, column {column!r}"
         return ValueError(f"{where}: {what}")
 
-    def keys(self, part: Part, name: str) -> Any:
+    def keys(self, part: RowBatch, name: str) -> Any:
         """A key column, in which nothing may be missing."""
         column = part.batch.column(name)
         missing = None
@@ -108,7 +108,7 @@ class ParquetFiles:
             raise self.error(part, place, name, what + "missing.")
         return column
 
-    def bad_value(self, part: Part, place: int) -> ValueError:
+    def bad_value(self, part: RowBatch, place: int) -> ValueError:
         """The error for a value that cannot be trained on."""
         value = float(part.batch.column(self.value)[place].as_py())
         if np.isfinite(value):
@@ -118,7 +118,7 @@ class ParquetFiles:
             what = f"{found}; values must be finite numbers."
         return self.error(part, place, self.value, what)
 
-    def read(self, group: Group) -> Iterator[Part]:
+    def read(self, group: Group) -> Iterator[RowBatch]:
         """All rows of a row group, in batches."""
         pa = import_pyarrow()
         from pyarrow import parquet
@@ -141,7 +141,7 @@ class ParquetFiles:
                         if name in self._fixed:
                             constant = self._constant(name, partition[name], len(batch))
                             batch = batch.append_column(name, constant)
-                    yield Part(group.file, begin, None, batch)
+                    yield RowBatch(group.file, begin, None, batch)
                     begin += len(batch)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(
@@ -156,7 +156,7 @@ class ParquetFiles:
 
     def observed(
         self, group: Group, listed: NDArray[np.int64] | None = None, keep: bool = True
-    ) -> Iterator[Part]:
+    ) -> Iterator[RowBatch]:
         """The rows that have a value: of those listed, or, if not `keep`, of all others.
 
         `listed` are sorted numbers of rows in the whole data set; None for all rows.
@@ -177,7 +177,7 @@ class ParquetFiles:
                 yield part
             elif chosen.any():
                 batch = part.batch.filter(import_pyarrow().array(chosen))
-                yield Part(part.file, part.begin, np.flatnonzero(chosen), batch)
+                yield RowBatch(part.file, part.begin, np.flatnonzero(chosen), batch)
 
     def _open(self, file: int) -> dict[str, KeyType]:
         """Read a footer; the kinds of its key columns."""

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesring.data.batches import Chunk
 from bayesring.data.labels import Labels
 from bayesring.data.parquet.keycoding import BadText, Tally
-from bayesring.data.parquet.reading import Group, ParquetFiles, Part
+from bayesring.data.parquet.reading import Group, ParquetFiles, RowBatch
 from bayesring.data.parquet.shuffling import (
-    Chunk,
     Coding,
     Lane,
     ahead,
@@ -38,6 +38,7 @@ from bayesring.data.parquet.shuffling import (
     make_coders,
     shuffled,
 )
+from bayesring.engine.streams import Purpose, aside
 from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray, Moments
 
@@ -46,8 +47,6 @@ CHUNK = 1 << 20
 AHEAD = 2
 """Chunks that are made while the caller works on an earlier one."""
 MAX_THREADS = 8
-ORDER = 1
-"""Keeps the random numbers of an order apart from others of the same seed."""
 ROUNDING = 1e-12
 """Deviation, as a share of the largest value, below which values are all the same."""
 NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -168,7 +167,7 @@ class ParquetRows:
         Every chunk but the last has `rows` rows. The next ones are made while the caller works on
         one. `skip` are the sorted numbers of rows to leave out.
         """
-        rng = np.random.default_rng([seed, epoch, ORDER])
+        rng = np.random.default_rng(aside(seed, Purpose.FILES, epoch))
         skip = np.asarray(skip, dtype=np.int64)
         return ahead(shuffled(self._files, coding, rng, rows, skip, self.threads), AHEAD)
 
@@ -187,7 +186,7 @@ class ParquetRows:
             found = np.concatenate(list(workers.map(read, files.groups)))
         return dealt(found, np.arange(len(found), dtype=np.int32))
 
-    def _summarise(self, part: Part, missing: Any, moments: _Moments) -> None:
+    def _summarise(self, part: RowBatch, missing: Any, moments: _Moments) -> None:
         values = part.batch.column(self.value)
         if missing is not None:
             values = values.drop_null()

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
+from bayesring.data.batches import Chunk
 from bayesring.data.labels import Labels
 from bayesring.data.parquet.keycoding import Coder, copies, make_coder
-from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, Part
+from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, RowBatch
 from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray
 
@@ -30,15 +31,6 @@ POOL = 1 << 22
 """Rows that are shuffled together."""
 
 Item = TypeVar("Item")
-
-
-class Chunk(NamedTuple):
-    """Observations in the form that training reads."""
-
-    columns: NDArray[np.int32]
-    """(D, n), the coordinates, mode after mode."""
-    values: NDArray[np.float32]
-    """(n,)."""
 
 
 class Coding(NamedTuple):
@@ -55,7 +47,11 @@ class Lane:
     """A stream of parts, coded: one of those that fill a pool side by side."""
 
     def __init__(
-        self, files: ParquetFiles, coding: Coding, coders: Sequence[Coder], parts: Iterator[Part]
+        self,
+        files: ParquetFiles,
+        coding: Coding,
+        coders: Sequence[Coder],
+        parts: Iterator[RowBatch],
     ) -> None:
         self._files, self._coding, self._parts = files, coding, parts
         self._coders = copies(coders)
@@ -75,7 +71,7 @@ class Lane:
             placed = end
         return placed
 
-    def _write(self, part: Part, out: IntArray) -> None:
+    def _write(self, part: RowBatch, out: IntArray) -> None:
         files = self._files
         for mode, (name, coder) in enumerate(zip(files.modes, self._coders, strict=True)):
             column = files.keys(part, name)
@@ -174,7 +170,9 @@ def ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item, Non
         items.close()
 
 
-def _parts(files: ParquetFiles, groups: Sequence[Group], skip: NDArray[np.int64]) -> Iterator[Part]:
+def _parts(
+    files: ParquetFiles, groups: Sequence[Group], skip: NDArray[np.int64]
+) -> Iterator[RowBatch]:
     listed = skip if len(skip) else None
     for group in groups:
         yield from files.observed(group, listed, keep=False)
