@@ -1,0 +1,116 @@
+"""Batches: the same from any position on, and no pass over the data more than needed."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesring.data.batches import ArrayRows, Chunk, Feed, Position, one_pass
+from bayesring.data.observations import Observations
+from bayesring.engine.streams import Streams
+from tests.models import random_coords
+
+SHAPE = (4, 3, 5)
+STREAMS = Streams.of_chain(2, 1)
+
+
+class CountedRows:
+    """Rows in chunks of some size, as files give them; passes begun and rows given are counted."""
+
+    def __init__(self, n, chunk_size=None):
+        rng = np.random.default_rng(n)
+        self.rows = ArrayRows(Observations(random_coords(rng, SHAPE, n), rng.random(n), SHAPE))
+        self.counts, self._size = self.rows.counts, chunk_size or n
+        self.passes, self.fails_at = [], None
+
+    def chunks(self, streams, epoch):
+        self.passes.append(epoch)
+        for columns, values in self.rows.chunks(streams, epoch):
+            for begin in range(0, len(values), self._size):
+                if self.fails_at == (epoch, begin // self._size):
+                    raise OSError("cannot be read")
+                cut = slice(begin, begin + self._size)
+                yield Chunk(columns[:, cut], values[cut])
+
+
+def straight_through(rows, size, n_batches):
+    """Batches and the positions behind them, without a feed."""
+    found = []
+    for epoch in range(n_batches + 1):
+        for number, chunk in enumerate(one_pass(rows, STREAMS, size, epoch)):
+            found.append((chunk, Position(epoch, number + 1)))
+    return found[:n_batches]
+
+
+def assert_same(found, expected):
+    assert [after for _, after in found] == [after for _, after in expected]
+    for (one, _), (two, _) in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.columns, two.columns)
+        np.testing.assert_array_equal(one.values, two.values)
+
+
+SIZES = {
+    "n": st.integers(1, 30),
+    "chunk_size": st.integers(1, 30),
+    "size": st.integers(1, 12),
+}
+
+
+@given(**SIZES, start=st.integers(0, 14), n_rows=st.integers(1, 60))
+def test_any_position_will_do(n, chunk_size, size, start, n_rows):
+    """Seen to fail: positions before a batch in the place of those behind it."""
+    rows = CountedRows(n, chunk_size)
+    expected = straight_through(rows, size, start + n_rows)
+    position = expected[start - 1][1] if start else Position()
+    found = list(Feed(rows, STREAMS, size).read(position, n_rows))
+    assert_same(found, expected[start : start + len(found)])
+    in_batches = [len(chunk.values) for chunk, _ in found]
+    assert sum(in_batches) >= n_rows > sum(in_batches[:-1])
+
+
+@given(**SIZES, parts=st.lists(st.integers(1, 25), min_size=1, max_size=6))
+def test_going_on_reads_nothing_twice(n, chunk_size, size, parts):
+    """Seen to fail: a pass begun anew with every call."""
+    rows = CountedRows(n, chunk_size)
+    feed, position, found = Feed(rows, STREAMS, size), Position(), []
+    for n_rows in parts:
+        found += feed.read(position, n_rows)
+        position = found[-1][1]
+    assert rows.passes == list(range(found[-1][1].epoch + 1))
+    assert_same(found, straight_through(rows, size, len(found)))
+
+
+@given(**SIZES, jumps=st.lists(st.integers(0, 10), min_size=2, max_size=5))
+def test_one_feed_may_go_back_and_forth(n, chunk_size, size, jumps):
+    """As often as one likes, also after it was left in the middle of a batch that was asked for."""
+    rows = CountedRows(n, chunk_size)
+    expected = straight_through(rows, size, 20)
+    feed = Feed(rows, STREAMS, size)
+    for start in jumps:
+        position = expected[start - 1][1] if start else Position()
+        found = list(islice(feed.read(position, 10**9), 3))
+        assert_same(found, expected[start : start + 3])
+
+
+@pytest.mark.parametrize("fails_at", [(0, 0), (0, 2), (1, 1)])
+def test_rows_that_fail_can_be_tried_again(fails_at):
+    """The error comes through, and the feed is where it was.
+
+    Seen to fail: a dead generator, which ends in a RuntimeError.
+    """
+    rows = CountedRows(20, 5)
+    expected = straight_through(rows, 3, 16)
+    feed, found, position = Feed(rows, STREAMS, 3), [], Position()
+    rows.fails_at = fails_at
+    for _ in range(2):  # and it fails the same way again
+        with pytest.raises(OSError, match="cannot be read"):
+            found.extend(feed.read(position, 40))
+        position = found[-1][1] if found else Position()
+    rows.fails_at = None
+    rest = 40 - sum(len(chunk.values) for chunk, _ in found)
+    found += feed.read(position, rest)
+    assert_same(found, expected[: len(found)])
