@@ -16,7 +16,7 @@ WAYS = [loops] if chosen.PLAIN else [loops, chosen]
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__.rpartition(".")[2])
 @pytest.mark.parametrize("effect", [loops.SET, loops.ADD, loops.SUBTRACT])
 def test_every_shape_of_a_table_gives_its_own_product(rng, way, effect):
-    """Seen to fail: two shapes with one key; the sums of one row kept for the next."""
+    """Seen to fail: the sums of one row kept for the next."""
     shapes = [(rows, width) for width in (32, 64, 128) for rows in (1, 2, 3, 8)]
     tile = way.matrix_products(shapes, effect)
 

@@ -25,6 +25,13 @@ VARIABLE = "BAYESRING_PLAIN_KERNELS"
 """Anything but nothing or 0 in the environment asks for plain loops."""
 PATIENCE = 120.0
 """Seconds that the check may take in a process of its own."""
+_PROGRAM = """
+import runpy, sys, types
+package = types.ModuleType("bayesring")  # without all that importing the package would do
+package.__path__ = sys.argv[1:]
+sys.modules["bayesring"] = package
+runpy.run_module("bayesring.kernels.selftest", run_name="__main__")
+"""
 _HERE = Path(__file__).resolve().parent
 _CRASHES = {
     -getattr(signal, name)
@@ -105,11 +112,11 @@ def check_apart():
     program = Path(sys.executable or "")
     if getattr(sys, "frozen", False) or not program.stem.lower().startswith(("python", "pypy")):
         return None
-    paths = [str(_HERE.parent.parent), os.environ.get("PYTHONPATH", "")]
+    paths = os.pathsep.join(filter(None, sys.path))
     try:
         done = subprocess.run(
-            [program, "-P", "-W", "ignore", "-m", selftest.__name__],
-            env=os.environ | {VARIABLE: "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            [program, "-P", "-W", "ignore", "-c", _PROGRAM, str(_HERE.parent)],
+            env=os.environ | {"PYTHONPATH": paths},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
