@@ -12,7 +12,7 @@ from bayesring.checks import check_count, unknown_name
 from bayesring.engine.operations import UPDATES
 from bayesring.engine.threads import count_threads
 from bayesring.infer.chains import Length, Sampling
-from bayesring.infer.online import Learning
+from bayesring.infer.members import Learning
 from bayesring.infer.problem import Method
 from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
 from bayesring.model.rank import FixedRank, RankPolicy, StrandGrowth

@@ -11,7 +11,7 @@ import pytest
 
 from bayesring import settings
 from bayesring.engine.threads import Threads
-from bayesring.infer import online
+from bayesring.infer import members, online
 from bayesring.infer.estimate import curvatures, deviations
 from bayesring.infer.schedule import LATE
 from bayesring.likelihoods import Bernoulli
@@ -134,7 +134,7 @@ def test_adam_goes_back_with_the_ring(real, monkeypatch):
     when the prior comes in; a ring of before, long after.
     """
     X, y, _, _ = real
-    seen, look = [], online.look
+    seen, look = [], members.look
 
     def state(member):
         return member.estimate.cores.copy(), member.estimate.adam.second.copy()
@@ -144,7 +144,7 @@ def test_adam_goes_back_with_the_ring(real, monkeypatch):
         seen.append((schedule.rate, schedule.expects, state(member), state(after)))
         return after
 
-    monkeypatch.setattr(online, "look", watched)
+    monkeypatch.setattr(members, "look", watched)
     make(shape=SHAPE, chains=1, epochs=200).fit(X[:3_000], y[:3_000])
     halved = woken = 0
     for place in range(1, len(seen) - 2 * LATE):
@@ -172,7 +172,7 @@ def test_short_fits_forget_too(real, monkeypatch):
     Seen to fail: Adam with the moments of before.
     """
     X, y, _, _ = real
-    first, look = [], online.look
+    first, look = [], members.look
 
     def watched(member, feed, schedule, course, judges=True):
         if schedule.expects and not first:
@@ -180,7 +180,7 @@ def test_short_fits_forget_too(real, monkeypatch):
             assert member.seen.losses
         return look(member, feed, schedule, course, judges)
 
-    monkeypatch.setattr(online, "look", watched)
+    monkeypatch.setattr(members, "look", watched)
     make(shape=SHAPE, chains=1, epochs=4).fit(X[:3_000], y[:3_000])
     assert not first[0].any()
 

@@ -1,0 +1,229 @@
+"""One ring of online EM on its way through the data: looks, schedule, what was seen.
+
+A `Member` never changes: every function here takes one and returns another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesring.data.batches import Chunk, Feed, Position, Rows
+from bayesring.data.observations import Observations
+from bayesring.engine.protocol import Engine
+from bayesring.engine.streams import Streams
+from bayesring.infer import em
+from bayesring.infer.em import Setting
+from bayesring.infer.estimate import (
+    RingEstimate,
+    averaged,
+    forgotten,
+    gone_back,
+)
+from bayesring.infer.problem import BrokenChain
+from bayesring.infer.schedule import Phase, Schedule
+from bayesring.infer.state import LookReport, Trace
+from bayesring.likelihoods import Likelihood
+from bayesring.model.types import RingSize
+from bayesring.priors import RingPrior
+
+FEWEST_BATCHES, MOST_ROWS = 50, 2**20
+"""Between two looks at held-out observations: batches at least, rows at most; a pass if between."""
+
+
+class Learning(NamedTuple):
+    """How rings learn."""
+
+    seed: int
+    members: int
+    draws: int
+    """Per member."""
+    max_bytes: int
+    """Budget of the draws of one member."""
+    batch_size: int
+    epochs: int
+    """Passes over the data at most, for each ring; of few data, so many looks."""
+    scale: float = 1.0
+    """Unit of the values, in which noise and errors are reported."""
+
+
+Report = Callable[[LookReport], None]
+
+
+class Seen(NamedTuple):
+    """What was seen at the looks at one ring."""
+
+    losses: tuple[float, ...] = ()
+    log_likelihood: tuple[float, ...] = ()
+    described: tuple[dict[str, float], ...] = ()
+
+    def and_then(self, loss: float, log_likelihood: float, numbers: dict[str, float]) -> Seen:
+        """With one look more."""
+        return Seen(
+            (*self.losses, loss),
+            (*self.log_likelihood, log_likelihood),
+            (*self.described, numbers),
+        )
+
+    def trace(self, size: RingSize) -> Trace:
+        """As arrays."""
+        rank = tuple(size.strands * bond for bond in size.bonds)
+        names = self.described[0] if self.described else ()
+        return Trace(
+            np.tile(rank, (len(self.losses), 1)),
+            np.array(self.log_likelihood),
+            {name: np.array([float(each[name]) for each in self.described]) for name in names},
+        )
+
+
+class Member(NamedTuple):
+    """One ring on its way through the data. Nothing in it changes."""
+
+    number: int
+    estimate: RingEstimate
+    likelihood: Likelihood
+    seen: Seen = Seen()
+    loss: float = np.inf
+    """Least loss that learning ended with."""
+    failure: Exception | None = None
+    """What ended the stream of rows before its time, if anything."""
+
+    @property
+    def trace(self) -> Trace:
+        """What was seen."""
+        return self.seen.trace(self.estimate.size)
+
+
+class Course(NamedTuple):
+    """What all members have in common."""
+
+    judged: Observations
+    learning: Learning
+    prior: RingPrior
+    engine: Engine
+    report: Report | None = None
+
+    def setting(self, likelihood: Likelihood) -> Setting:
+        """With a likelihood that may have been calibrated."""
+        return Setting(likelihood, self.prior, self.engine)
+
+    def streams(self, member: Member) -> Streams:
+        """All the random streams of a member."""
+        return Streams.of_chain(self.learning.seed, member.number)
+
+    def feed(self, member: Member, rows: Rows) -> Feed:
+        """Batches for a member."""
+        return Feed(rows, self.streams(member), self.learning.batch_size)
+
+    def look_rows(self, n: int) -> int:
+        """Rows between two looks if a pass has n."""
+        return min(max(n, FEWEST_BATCHES * min(self.learning.batch_size, n)), MOST_ROWS)
+
+    def most_looks(self, n: int) -> int:
+        """Looks that the passes allowed make; of few data, as many as passes."""
+        each = self.look_rows(n)
+        return max(1, self.learning.epochs * max(n, each) // each)
+
+
+def begin(
+    number: int, size: RingSize, rows: Rows, likelihood: Likelihood, course: Course
+) -> Member:
+    """A ring at its random start."""
+    streams = Streams.of_chain(course.learning.seed, number)
+    estimate = em.start(streams, size, rows.counts, course.setting(likelihood))
+    return Member(number, estimate, likelihood)
+
+
+def look(
+    member: Member, feed: Feed, schedule: Schedule, course: Course, judges: bool = True
+) -> Member:
+    """Learn from as many rows as lie between two looks, and see what the ring predicts then."""
+    before, likelihood = member.estimate, member.likelihood
+    batches = _UntilFailure(feed.read(before.position, course.look_rows(before.n_observations)))
+    estimate = em.learn(
+        before, batches, schedule.rate, schedule.expects, course.setting(likelihood)
+    )
+    if batches.failure is not None and estimate.rows_seen == 0:
+        raise batches.failure
+    values = course.judged.values
+    columns = np.ascontiguousarray(course.judged.coords.T, dtype=np.int32)
+    mean = likelihood.mean(estimate.fitted(columns, course.engine), estimate.nuisance)
+    loss = likelihood.loss(values, mean)
+    if not np.isfinite(loss):
+        raise BrokenChain(
+            f"Online EM broke down in ring {member.number} after {estimate.rows_seen:,} rows: "
+            "predictions are not finite; look for extreme outliers among the values."
+        )
+    if judges:
+        likelihood = likelihood.calibrate(values, mean, np.zeros(values.size))
+    assert estimate.statistics is not None  # something was learned
+    numbers = likelihood.describe(estimate.statistics, estimate.nuisance, course.learning.scale)
+    total = likelihood.total_log_prob(estimate.statistics, estimate.nuisance)
+    if course.report is not None:
+        course.report(
+            LookReport(member.number, estimate.rows_seen, estimate.size, schedule.rate, loss)
+        )
+    return member._replace(
+        estimate=estimate,
+        likelihood=likelihood,
+        seen=member.seen.and_then(loss, total, numbers),
+        failure=batches.failure,
+    )
+
+
+class _UntilFailure:
+    """Batches up to where they cannot be read; `failure` says why they end, if they do so early."""
+
+    def __init__(self, batches: Iterator[tuple[Chunk, Position]]) -> None:
+        self._batches = batches
+        self.failure: Exception | None = None
+
+    def __iter__(self) -> Iterator[tuple[Chunk, Position]]:
+        try:
+            yield from self._batches
+        except (OSError, ValueError) as error:
+            self.failure = error
+
+
+def train(member: Member, rows: Rows, course: Course) -> Member:
+    """Learn until held-out predictions stop getting better."""
+    feed = course.feed(member, rows)
+    judges = member.likelihood.calibrates
+    schedule = Schedule.begin(course.most_looks(member.estimate.n_observations))
+    return _follow(schedule, member, feed, course, judges)
+
+
+def rejoin(member: Member, rows: Rows, course: Course) -> Member:
+    """Learn a little from all rows, held-out ones among them."""
+    estimate = member.estimate._replace(counts=tuple(rows.counts), position=Position())
+    member = member._replace(estimate=estimate)
+    if member.failure is not None:
+        return member
+    schedule = Schedule.settling(course.most_looks(estimate.n_observations))
+    return _follow(schedule, member, course.feed(member, rows), course, judges=False)
+
+
+def _follow(schedule: Schedule, member: Member, feed: Feed, course: Course, judges: bool) -> Member:
+    """Look, and do what the schedule advises, until it is done or the rows end."""
+    kept = member.estimate
+    late: list[RingEstimate] = []
+    while schedule.phase is not Phase.DONE:
+        member = look(member, feed, schedule, course, judges)
+        finding = not schedule.expects
+        schedule, advice = schedule.after(member.seen.losses[-1])
+        estimate, setting = member.estimate, course.setting(member.likelihood)
+        if advice.keep:
+            kept = estimate
+        if advice.go_back:
+            estimate = gone_back(estimate, kept)
+        if advice.wake or (finding and member.failure is not None):
+            estimate = forgotten(em.expect(estimate, setting))
+        if advice.late or member.failure is not None:
+            late.append(estimate)
+        member = member._replace(estimate=estimate)
+        if member.failure is not None:
+            break
+    loss = min(schedule.best, member.seen.losses[-1])
+    return member._replace(estimate=averaged(member.estimate, late), loss=loss)
