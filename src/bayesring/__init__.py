@@ -1,10 +1,13 @@
 """Bayesian completion of multiway data with tensor rings."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
-from bayesring.classifier import TensorRingClassifier
-from bayesring.completion import Completion, complete
-from bayesring.estimator import TensorRing, load
+if TYPE_CHECKING:
+    from bayesring.classifier import TensorRingClassifier
+    from bayesring.completion import Completion, complete
+    from bayesring.estimator import TensorRing, load
 
 try:
     __version__ = version("bayesring")
@@ -12,3 +15,24 @@ except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+unknown"
 
 __all__ = ["Completion", "TensorRing", "TensorRingClassifier", "__version__", "complete", "load"]
+
+HOMES = {
+    "Completion": "completion",
+    "TensorRing": "estimator",
+    "TensorRingClassifier": "classifier",
+    "complete": "completion",
+    "load": "estimator",
+}
+"""Where the public names live; they are loaded when they are first asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"bayesring.{HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *HOMES})

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.random import Generator, RandomState
 from sklearn.base import BaseEstimator
@@ -16,7 +16,6 @@ from sklearn.utils.metaestimators import available_if
 from bayesring.data import inputs
 from bayesring.data.labels import Labels
 from bayesring.data.observations import COMPACT, Observations, in_order
-from bayesring.data.parquet import ParquetRows, Survey
 from bayesring.engine.threads import Threads
 from bayesring.fitting import Fit, fit_files, fit_memory, fit_more, open_files, survey_files
 from bayesring.likelihoods import Likelihood
@@ -26,6 +25,9 @@ from bayesring.posterior.modelfiles import describe, read_model
 from bayesring.predicting import Predicting
 from bayesring.priors import ModePrior, RingPrior
 from bayesring.settings import Settings, resolve
+
+if TYPE_CHECKING:
+    from bayesring.data.parquet import ParquetRows, Survey
 
 
 class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayesring.data.batches import Sources
 from bayesring.data.observations import Observations, standardised
-from bayesring.data.parquet import Coding, ParquetRows, Survey, sources_of
 from bayesring.engine.threads import Threads
 from bayesring.infer import online
 from bayesring.infer.chains import run_chains
@@ -20,6 +19,9 @@ from bayesring.likelihoods import Likelihood
 from bayesring.model.spec import Model
 from bayesring.model.types import Axis
 from bayesring.settings import Settings
+
+if TYPE_CHECKING:
+    from bayesring.data.parquet import Coding, ParquetRows, Survey
 
 
 class Fit(NamedTuple):
@@ -62,6 +64,8 @@ def fit_memory(data: Observations, settings: Settings) -> Fit:
 
 def fit_files(files: ParquetRows, survey: Survey, settings: Settings) -> Fit:
     """Learn a ring from Parquet data, in bounded memory."""
+    from bayesring.data.parquet import sources_of
+
     coding = coding_of(survey, settings.model.likelihood)
     model = bound(settings.model, survey.shape)
     settings.check_draw_fits(survey.shape, model.policy.start(len(survey.shape)), 1)
@@ -129,6 +133,8 @@ def open_files(
             f"X is the path {path}: modes must name its key columns and value its column of "
             "values, and y must be left out."
         )
+    from bayesring.data.parquet import ParquetRows
+
     return ParquetRows(path, modes, value, settings.n_jobs)
 
 
@@ -144,4 +150,6 @@ def coding_of(survey: Survey, likelihood: Likelihood) -> Coding:
     """Labels and units for the passes to come, or a sentence on what is wrong with the values."""
     if survey.n_observed == 0:
         raise ValueError(f"The data have {survey.n_rows:,} rows, and none of them has a value.")
+    from bayesring.data.parquet import Coding
+
     return Coding(survey.labels, *likelihood.units_from(survey.moments))
