@@ -21,7 +21,7 @@ class Bernoulli(Likelihood):
     augments: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
     information: ClassVar[float] = 0.25
-    estimator_type: ClassVar[str] = "classifier"
+    binary: ClassVar[bool] = True
 
     def augment(
         self,

@@ -174,8 +174,8 @@ class Likelihood(ABC):
 
     information: ClassVar[float] = 1.0
     """How much an observation can tell about f, at most, against one that shows it plainly."""
-    estimator_type: ClassVar[str] = "regressor"
-    """What scikit-learn should take the estimator for: "regressor" or "classifier"."""
+    binary: ClassVar[bool] = False
+    """Whether values are 0 and 1, so that what is predicted is the probability of a one."""
 
     def check(self, values: FloatArray) -> None:
         """Raise a ValueError that names the first row with a value that cannot occur."""

@@ -141,7 +141,7 @@ class Posterior:
         faster, and the same up to rounding. The order of `coords` does not change a bit.
         """
         if noise is None:
-            noise = self.likelihood.estimator_type != "classifier"
+            noise = not self.likelihood.binary
         cells, places = np.unique(np.ravel_multi_index(coords.T, self.shape), return_inverse=True)
         mean, variance = np.empty(len(cells)), np.empty(len(cells))
         ends = np.empty((2, len(cells)))

@@ -42,7 +42,7 @@ class Fitted(NamedTuple):
     @property
     def is_binary(self) -> bool:
         """Whether predictions are probabilities."""
-        return self.posterior.likelihood.estimator_type == "classifier"
+        return self.posterior.likelihood.binary
 
     @property
     def value_name(self) -> str:
