@@ -11,7 +11,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo examples test test-slow same-bits lint types format bench bench-check accuracy reproduce reliability clean
+.PHONY: help setup demo examples test test-slow same-bits lint types format bench bench-check bench-against accuracy reproduce reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ bench: $(VENV)/.peers  ## speed and memory against goals and others, into the RE
 
 bench-check: setup  ## fail if a scan got 30 % slower than the committed figure
 	$(BIN)/python -m paper.bench --check paper/results/bench.json
+
+bench-against: setup  ## scans against those of another commit, in turn: COMMIT=..., by default the one of same-bits
+	$(BIN)/python -m paper.bench.against $(if $(COMMIT),--commit $(COMMIT)) $(if $(ONLY),--only '$(ONLY)') $(if $(LARGE),--memory 1000000 --memory 10000000)
 
 accuracy: $(VENV)/.peers  ## the defaults on six real data sets beside the paper and SMURFF, into the README
 	$(BIN)/python -m paper.readme_accuracy

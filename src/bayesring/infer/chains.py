@@ -232,8 +232,11 @@ def run_chains(
     if held is not None:
         predicted = holdout.pooled(held.data, moments)
         likelihood = likelihood.calibrate(held.data.values, predicted.mean, predicted.variance)
-        whole = rejoin(observations_of(problem.views[0], problem.shape), held)
-        problem = problem._replace(views=())  # room for the next
+        first, problem = problem.views[0], problem._replace(views=())  # room for the next
+        explored = observations_of(first, problem.shape)
+        del first
+        whole = rejoin(explored, held)
+        del explored
         problem = make_problem(whole, likelihood, prior, method, engine)
         del whole
 
