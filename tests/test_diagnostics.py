@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from floats import Fraction
+from fractions import Fraction
 from scipy.stats import norm, rankdata
 
 from bayesring.posterior import diagnostics
