@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from fractions import Fraction
 from scipy.stats import norm, rankdata
 
 from bayesring.posterior import diagnostics

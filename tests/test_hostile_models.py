@@ -41,7 +41,7 @@ N_ALTERED = 600
 
 @pytest.mark.parametrize("path", [GIBBS, ONLINE], ids=lambda path: path.stem)
 def test_files_of_version_2_predict_what_they_did(path):
-    found = load(path).predict(pa.table(CELLS))
+    found = load(path).predict_table(pa.table(CELLS))
     for name, numbers in RECORDED[path].items():
         np.testing.assert_allclose(found[name].to_numpy(), numbers, rtol=1e-9)
 
@@ -155,7 +155,11 @@ def test_arrays_are_checked(tmp_path, name, change, message):
         (("parameters", "random_state"), -1, "'random_state' in the parameters must be an integer"),
         (("parameters", "n_jobs"), 10**6, "'n_jobs' in the parameters must be null or an integer"),
         (("parameters", "warmup"), "4", "'warmup' in the parameters must be an integer"),
-        (("prior", "cores"), {"class": "UnitWeights"}, "'cores' of RingPrior must be a prior of"),
+        (
+            ("prior", "cores"),
+            {"class": "UnitWeights"},
+            "'modes' of RingPrior must be a list of",
+        ),
         (("prior",), {"class": "CorePrior"}, "uses 'CorePrior', which this release does not know"),
         (("rank", "rank"), "x", "'rank' of FixedRank must be a positive integer or a list"),
         (("rank", "speed"), 1, "FixedRank has no field 'speed'"),

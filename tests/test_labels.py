@@ -49,8 +49,8 @@ def test_every_kind_of_key_is_learned_sorted_and_saved(tmp_path, make, kind):
     for kept, found in zip(ring.labels_.levels, loaded.labels_.levels, strict=True):
         assert kept.dtype == found.dtype
         np.testing.assert_array_equal(kept, found)
-    predicted = np.array(loaded.predict(table)["mean"])
-    np.testing.assert_array_equal(predicted, np.array(ring.predict(table)["mean"]))
+    predicted = np.array(loaded.predict_table(table)["mean"])
+    np.testing.assert_array_equal(predicted, np.array(ring.predict_table(table)["mean"]))
     codes = [sorted(set(keys)).index(key) for key in keys]
     coords = np.stack([codes, [0, 1, 0]], axis=1)
     by_hand = TensorRing(**QUICK).fit(coords, [1.0, 2.0, 4.0], shape=ring.shape_)
@@ -90,7 +90,9 @@ def test_equal_dates_of_different_libraries_are_equal_labels():
     assert ring.labels_.levels[0].dtype == "M8[D]"
     stamps = pd.DataFrame({"d": pd.to_datetime(DATES), "b": [1, 2, 1]})
     objects = pd.DataFrame({"d": DATES, "b": [1.0, 2.0, 1.0]})
-    np.testing.assert_array_equal(ring.predict(stamps)["mean"], ring.predict(objects)["mean"])
+    np.testing.assert_array_equal(
+        ring.predict_table(stamps)["mean"], ring.predict_table(objects)["mean"]
+    )
 
 
 def test_periods_are_the_dates_they_begin_on():
@@ -98,7 +100,7 @@ def test_periods_are_the_dates_they_begin_on():
     table = pd.DataFrame({"d": months, "b": [1, 2, 2], "t": [1.0, 2.0, 4.0]})
     ring = TensorRing(**QUICK).fit(table)
     assert ring.labels_.levels[0].astype(str).tolist() == ["2020-01-01", "2020-02-01"]
-    assert ring.predict(table)["d"].dtype == table["d"].dtype
+    assert ring.predict_table(table)["d"].dtype == table["d"].dtype
 
 
 TABLE = pd.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 2], "t": [1.0, 2.0, 4.0]})
@@ -137,15 +139,19 @@ def test_column_names_are_for_tables():
 def test_values_may_come_apart_from_the_labels():
     together = TensorRing(**QUICK).fit(TABLE, modes=["a", "b"], value="t")
     apart = TensorRing(**QUICK).fit(TABLE[["a", "b"]], TABLE["t"], modes=["a", "b"])
-    np.testing.assert_array_equal(together.predict(TABLE)["mean"], apart.predict(TABLE)["mean"])
+    np.testing.assert_array_equal(
+        together.predict_table(TABLE)["mean"], apart.predict_table(TABLE)["mean"]
+    )
     assert together.score(TABLE) == apart.score(TABLE, TABLE["t"])
 
 
-def test_a_table_of_coordinates_is_taken_as_coordinates():
-    coords = pd.DataFrame({"a": [0, 3, 1], "b": [0, 1, 2]})
-    ring = TensorRing(**QUICK).fit(coords, [1.0, 2.0, 3.0])
-    assert ring.shape_ == (4, 3)
-    assert isinstance(ring.predict(coords), np.ndarray)
+def test_integers_in_a_table_are_labels():
+    table = pd.DataFrame({"a": [0, 3, 1], "b": [0, 1, 2]})
+    ring = TensorRing(**QUICK).fit(table, [1.0, 2.0, 3.0])
+    assert ring.shape_ == (3, 3)
+    assert ring.labels_.levels[0].tolist() == [0, 1, 3]
+    of_array = TensorRing(**QUICK).fit(table.to_numpy(), [1.0, 2.0, 3.0])
+    assert of_array.shape_ == (4, 3)  # coordinates
 
 
 def test_rows_without_a_value_make_their_labels_known():
@@ -153,33 +159,32 @@ def test_rows_without_a_value_make_their_labels_known():
     ring = TensorRing(**QUICK).fit(table, modes=["a", "b"], value="t")
     assert ring.n_observations_ == 3
     assert ring.labels_.levels[0].tolist() == ["new", "x", "y"]
-    assert ring.predict(table.tail(1))["mean"].notna().all()
+    assert ring.predict_table(table.tail(1))["mean"].notna().all()
 
 
 def test_predictions_of_tables_are_those_of_coordinates():
     ring = TensorRing(**QUICK).fit(TABLE, modes=["a", "b"], value="t")
     coords = np.array([[0, 0], [1, 1], [0, 1]])
-    found = ring.predict(TABLE, level=0.8)
+    found = ring.predict_table(TABLE, level=0.8)
     assert list(found) == ["a", "b", "mean", "std", "lower", "upper"]
     mean, std = ring.predict(coords, return_std=True)
     lower, upper = ring.predict_interval(coords, level=0.8)
     for name, expected in zip(found.columns[2:], (mean, std, lower, upper), strict=True):
         np.testing.assert_allclose(found[name], expected, rtol=1e-12)
-    ends = ring.predict_interval(TABLE, level=0.8)
-    assert list(ends) == ["a", "b", "lower", "upper"]
-    np.testing.assert_array_equal(ends["lower"], found["lower"])
+    for own, other in zip(ring.predict_interval(TABLE, 0.8), (lower, upper), strict=True):
+        np.testing.assert_array_equal(own, other)
     np.testing.assert_array_equal(ring.sample(TABLE, 3), ring.sample(coords, 3))
-    quiet = ring.predict(TABLE, noise=False)
+    quiet = ring.predict_table(TABLE, noise=False)
     assert (quiet["std"] < found["std"]).all()
 
 
 def test_binary_tables_hold_intervals_of_probabilities():
     table = TABLE.assign(t=[0, 1, 1])
     ring = TensorRing(likelihood="bernoulli", **QUICK).fit(table, modes=["a", "b"], value="t")
-    found = ring.predict(table)
+    found = ring.predict_table(table)
     assert found["lower"].gt(0).all()
     assert found["upper"].lt(1).all()
-    np.testing.assert_array_equal(ring.predict_proba(table)[:, 1], found["mean"])
+    np.testing.assert_allclose(ring.predict(table), found["mean"], rtol=1e-12)
 
 
 def test_equal_keys_have_equal_numbers_however_they_are_kept():

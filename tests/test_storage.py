@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from bayesring import TensorRing, load
+from bayesring import TensorRing, estimator, load
 from bayesring.data.observations import HeldOut
 from bayesring.posterior import store as storage
 
@@ -72,8 +72,14 @@ def test_a_truncated_file_is_noticed(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=99), "format version 99, but this release reads version 2"),
-        (lambda d: d.update(version=1), "format version 1, but this release reads version 2; load"),
+        (
+            lambda d: d.update(version=99),
+            "format version 99, but this release reads versions 2 and 3",
+        ),
+        (
+            lambda d: d.update(version=1),
+            "format version 1, but this release reads versions 2 and 3; load",
+        ),
         (lambda d: d.update(format="other"), "is not a bayesring model"),
         (lambda d: d.update(shape=[3, 2, 9]), "draws of chain 0 do not fit the shape"),
         (lambda d: d.pop("scale"), "not a complete bayesring model"),
@@ -155,10 +161,10 @@ def test_training_observations_are_kept_in_order_and_in_their_units(path, monkey
     np.testing.assert_array_equal(observed.values, [1.0, 2.0, 3.0])
     assert observed.coords.dtype == np.int32
     assert observed.shape == (3, 2, 2)
-    monkeypatch.setattr(storage, "MOST_OBSERVATIONS", 2)
-    assert storage.kept(observed) is None
-    monkeypatch.setattr(storage, "MOST_OBSERVATIONS", 3)
-    assert storage.kept(observed) is not None
+    monkeypatch.setattr(estimator, "COMPACT", 3)
+    assert (
+        TensorRing(1, warmup=1, draws=2, progress=False).fit(X, [1.0, 2.0, 3.0]).observed_ is None
+    )
 
 
 def test_a_ring_of_coordinates_has_plain_labels(path):

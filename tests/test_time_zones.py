@@ -62,23 +62,23 @@ def test_labels_remember_the_zone_and_tables_have_it_again(tmp_path, kind):
     np.testing.assert_array_equal(levels, np.array(UTC, dtype="M8[s]"))
     unit = {"pandas": "ns", "polars": "us", "pyarrow": "ms"}[kind]
     assert ring.labels_.zones == (Zone("Europe/Berlin", unit), None)
-    for made in (ring.suggest(2), ring.predict(table)):
+    for made in (ring.suggest(2), ring.predict_table(table)):
         assert type(made) is type(table)
         assert type_of(made) == type_of(table)
     assert set(listed(ring.suggest(9))) == {TIMES[1], TIMES[3]}  # the other cells are known
-    assert listed(ring.predict(table)) == TIMES
+    assert listed(ring.predict_table(table)) == TIMES
 
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_any_zone_may_be_asked_for(kind):
     table = TABLES[kind]()
     ring = TensorRing(**QUICK).fit(table, modes=["t", "i"], value="v")
-    expected = listed(ring.predict(table), "mean")
+    expected = listed(ring.predict_table(table), "mean")
     tokyo = in_pandas("us").assign(t=lambda frame: frame["t"].dt.tz_convert("Asia/Tokyo"))
     objects = pd.DataFrame(COLUMNS).astype({"t": object})
     for other in (*(make() for make in TABLES.values()), tokyo, objects):
-        assert listed(ring.predict(other), "mean") == expected
-    assert type_of(ring.predict(tokyo)) == tokyo["t"].dtype
+        assert listed(ring.predict_table(other), "mean") == expected
+    assert type_of(ring.predict_table(tokyo)) == tokyo["t"].dtype
 
 
 def naive(table):
@@ -147,7 +147,9 @@ def test_zones_of_parquet_files(tmp_path):
     settings = {"inference": "online-em", "rank": 1, "epochs": 1, "draws": 2}
     ring = TensorRing(**settings, random_state=0, progress=False)
     ring.fit(tmp_path / "aware.parquet", modes=["t", "i"], value="v")
-    assert listed(ring.predict(in_polars()), "mean") == listed(ring.predict(in_pandas()), "mean")
+    assert listed(ring.predict_table(in_polars()), "mean") == listed(
+        ring.predict_table(in_pandas()), "mean"
+    )
 
 
 @pytest.fixture
@@ -170,7 +172,9 @@ def test_files_from_before_zones_were_kept_take_any_times(path):
     ring = load(path)
     assert ring.labels_.zones == ()
     shifted = in_pandas().assign(t=pd.to_datetime(UTC)[[0, 1, 0, 2]])
-    assert listed(ring.predict(in_pandas()), "mean") == listed(ring.predict(shifted), "mean")
+    assert listed(ring.predict_table(in_pandas()), "mean") == listed(
+        ring.predict_table(shifted), "mean"
+    )
 
 
 @pytest.mark.parametrize(

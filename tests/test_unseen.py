@@ -64,14 +64,14 @@ def ask(**columns):
 def test_new_labels_are_counted(ring):
     message = r"2 of 'place' \(such as X\), 1 of 'day' \(such as 9\); each is predicted from the pr"
     with pytest.warns(UserWarning, match=message):
-        found = ring.predict(ask(place=["Y", "X"], day=[9, 2]))
+        found = ring.predict_table(ask(place=["Y", "X"], day=[9, 2]))
     assert found.notna().all(axis=None)
 
 
 def test_known_labels_do_not_warn(ring):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ring.predict(ask())
+        ring.predict_table(ask())
 
 
 @ignore_new_labels
@@ -80,8 +80,8 @@ def test_a_new_label_is_like_the_known_ones(ring):
 
     The prior's two slices at zero count as much as known ones, of which there are ten.
     """
-    new = ring.predict(ask(place=["X", "X"]))
-    known = [ring.predict(ask(place=[name] * 2)) for name in PLACES]
+    new = ring.predict_table(ask(place=["X", "X"]))
+    known = [ring.predict_table(ask(place=[name] * 2)) for name in PLACES]
     means = np.stack([each["mean"] for each in known])
     spread = means.std(axis=0)
     assert (np.abs(new["mean"] - means.mean(axis=0)) < 0.5 * spread).all()
@@ -205,19 +205,19 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(table, monkeypatch):
     ring = fit(table, warmup=20, draws=30)
     places, days = ["X", "b", "Y", "X", "Z", "X"], [9, 8, 1, 2, 9, 8]
     many = pd.DataFrame({"place": places, "day": days, "hour": [0, 3, 1, 0, 0, 0]})
-    whole = ring.predict(many)
-    alone = pd.concat([ring.predict(many.iloc[[row]]) for row in range(len(many))])
+    whole = ring.predict_table(many)
+    alone = pd.concat([ring.predict_table(many.iloc[[row]]) for row in range(len(many))])
     pd.testing.assert_frame_equal(whole, alone, rtol=1e-9)
-    pd.testing.assert_frame_equal(whole, ring.predict(many[::-1])[::-1], rtol=1e-9)
+    pd.testing.assert_frame_equal(whole, ring.predict_table(many[::-1])[::-1], rtol=1e-9)
     monkeypatch.setattr(unseen, "PART_BYTES", 1)
-    pd.testing.assert_frame_equal(whole, ring.predict(many), rtol=1e-9)
+    pd.testing.assert_frame_equal(whole, ring.predict_table(many), rtol=1e-9)
     assert whole["mean"].nunique() == len(many)
 
 
 @ignore_new_labels
 def test_known_cells_are_answered_as_before(ring):
-    both = ring.predict(ask(place=["X", "b"]))
-    np.testing.assert_allclose(both["mean"][1], ring.predict(ask())["mean"][1], rtol=1e-12)
+    both = ring.predict_table(ask(place=["X", "b"]))
+    np.testing.assert_allclose(both["mean"][1], ring.predict_table(ask())["mean"][1], rtol=1e-12)
 
 
 @ignore_new_labels
@@ -236,12 +236,14 @@ def test_samples_of_one_label_belong_together(ring):
 @ignore_new_labels
 def test_threads_and_files_change_nothing(ring, table, tmp_path):
     cells = ask(place=["X", "Y"], day=[9, 2])
-    found = ring.predict(cells)
+    found = ring.predict_table(cells)
     ring.save(tmp_path / "model.ring")
     pd.testing.assert_frame_equal(
-        found, load(tmp_path / "model.ring").predict(cells), check_exact=True
+        found, load(tmp_path / "model.ring").predict_table(cells), check_exact=True
     )
-    pd.testing.assert_frame_equal(found, fit(table, n_jobs=1).predict(cells), check_exact=True)
+    pd.testing.assert_frame_equal(
+        found, fit(table, n_jobs=1).predict_table(cells), check_exact=True
+    )
 
 
 def test_weights_of_draws_are_those_of_the_chain(rng):
@@ -288,17 +290,17 @@ def test_factors_that_weigh_nothing_do_no_harm(rng, core_prior, weight):
 def test_online_em_answers_too(table, prior, tmp_path):
     ring = fit(table, prior=prior, inference="online-em", epochs=30)
     cells = ask(place=["X", "Y"])
-    found, known = ring.predict(cells), ring.predict(ask())
+    found, known = ring.predict_table(cells), ring.predict_table(ask())
     assert found.notna().all(axis=None)
     assert (found["std"] > 2 * known["std"]).all()
     ring.save(tmp_path / "model.ring")
     pd.testing.assert_frame_equal(
-        found, load(tmp_path / "model.ring").predict(cells), check_exact=True
+        found, load(tmp_path / "model.ring").predict_table(cells), check_exact=True
     )
     more = table.iloc[:8].assign(place="X")
     ring.partial_fit(more)
     assert ring.shape_[0] == 15
-    assert (ring.predict(cells)["std"][0] < found["std"][0]).all()
+    assert (ring.predict_table(cells)["std"][0] < found["std"][0]).all()
 
 
 @ignore_new_labels

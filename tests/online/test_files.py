@@ -41,19 +41,19 @@ def test_files_teach_as_well_as_memory(data, tmp_path):
     assert streamed.observed_ is None
     assert list(streamed.labels_.levels[0]) == sorted(set(table["who"]))
     held = make(epochs=15, chains=1).fit(table.iloc[:3_000], modes=MODES, value="seen")
-    error = rms(streamed.predict(test)["mean"] - truth)
-    assert error < 1.3 * rms(held.predict(test)["mean"] - truth) + 0.1
-    found = streamed.predict_interval(test)
+    error = rms(streamed.predict(test) - truth)
+    assert error < 1.3 * rms(held.predict(test) - truth) + 0.1
+    found = streamed.predict_table(test)
     inside = np.mean((found["lower"] <= test["seen"]) & (test["seen"] <= found["upper"]))
     assert 0.84 <= inside <= 0.96
     assert streamed.estimates_[0].n_observations == 3_000 - 20 - len(streamed.held_out_.values)
     again = make(epochs=15, n_jobs=2).fit(str(tmp_path), modes=MODES, value="seen")
-    np.testing.assert_array_equal(again.predict(test)["mean"], streamed.predict(test)["mean"])
+    np.testing.assert_array_equal(again.predict(test), streamed.predict(test))
     again.save(tmp_path / "model.ring")
     for each in (again, other := load(tmp_path / "model.ring")):
         each.partial_fit(test.iloc[:500])
-    np.testing.assert_array_equal(again.predict(test)["mean"], other.predict(test)["mean"])
-    assert rms(again.predict(test)["mean"] - truth) < 1.05 * error
+    np.testing.assert_array_equal(again.predict(test), other.predict(test))
+    assert rms(again.predict(test) - truth) < 1.05 * error
 
 
 def test_binary_files(tmp_path):
@@ -76,14 +76,14 @@ def test_few_rows(data, tmp_path, n):
     table.to_parquet(tmp_path / "few.parquet")
     model = make(2, epochs=1).fit(tmp_path / "few.parquet", modes=MODES, value="seen")
     assert model.held_out_ is None
-    assert np.isfinite(model.predict(table)["mean"]).all()
+    assert np.isfinite(model.predict(table)).all()
 
 
 def test_constant_values(data, tmp_path):
     data[0].iloc[:600].assign(seen=3.7).to_parquet(tmp_path / "same.parquet")
     model = make(2, epochs=12).fit(tmp_path / "same.parquet", modes=MODES, value="seen")
     assert model.posterior_.scale == 3.7
-    np.testing.assert_allclose(model.predict(data[0].iloc[:20])["mean"], 3.7, atol=0.2)
+    np.testing.assert_allclose(model.predict(data[0].iloc[:20]), 3.7, atol=0.2)
 
 
 def test_errors_in_a_sentence(data, tmp_path):
@@ -151,10 +151,10 @@ def test_files_that_break_off(data, tmp_path, monkeypatch, broken):
     assert "What was learned before is kept" in str(caught.value)
     ring.save(tmp_path / "kept.ring")
     cells = data[0].iloc[:5]
-    kept = load(tmp_path / "kept.ring").predict(cells)["mean"]
+    kept = load(tmp_path / "kept.ring").predict(cells)
     assert np.isfinite(kept).all()
     if broken == "last pass":  # all was learned, only the error bars are rougher
-        np.testing.assert_allclose(kept, good.predict(cells)["mean"], rtol=0.1, atol=0.1)
+        np.testing.assert_allclose(kept, good.predict(cells), rtol=0.1, atol=0.1)
 
 
 def iter_failing():

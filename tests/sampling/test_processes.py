@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesring.data.observations import Observations
-from bayesring.engine.operations import ENTRYWISE, JOINT
+from bayesring.engine.operations import UPDATES
 from bayesring.engine.threads import Threads
 from bayesring.infer.chains import Length, Sampling, run_chains
 from bayesring.infer.problem import Method
@@ -28,10 +28,10 @@ def processes():
 @pytest.mark.parametrize(
     ("likelihood", "prior", "update", "policy"),
     [
-        (Gaussian(), NormalWishart(), JOINT, StrandGrowth()),
-        (Bernoulli(), NormalWishart(), JOINT, FixedRank(2)),
-        (StudentT(), NormalWishart(), JOINT, FixedRank(2)),
-        (Gaussian(), NormalGamma(), ENTRYWISE, FixedRank((2, 3, 1))),
+        (Gaussian(), NormalWishart(), "slice", StrandGrowth()),
+        (Bernoulli(), NormalWishart(), "slice", FixedRank(2)),
+        (StudentT(), NormalWishart(), "slice", FixedRank(2)),
+        (Gaussian(), NormalGamma(), "entry", FixedRank((2, 3, 1))),
     ],
     ids=name_of,
 )
@@ -41,7 +41,7 @@ def test_same_bits_in_other_processes(processes, likelihood, prior, update, poli
     values = likelihood.simulate(rng, np.sin(coords).sum(axis=1), np.array([4.0]))
     data = Observations(coords, values, shape)
     model = Model(likelihood, RingPrior.of(prior), policy)
-    sampling = Sampling(Length(80, 5, 2**30), 7, 2, Method(update, block_size=100))
+    sampling = Sampling(Length(80, 5, 2**30), 7, 2, Method(UPDATES[update], block_size=100))
     elsewhere = run_chains(data, model, sampling, processes)
     with Threads(2) as threads:
         here = run_chains(data, model, sampling, threads)
