@@ -13,7 +13,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo examples docs test test-slow test-oldest test-wheel same-bits lint types format bench bench-check accuracy reproduce reliability clean
+.PHONY: help setup demo examples test test-slow same-bits lint types format bench bench-check accuracy reproduce reliability clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,6 +46,8 @@ test: lint types  ## lint, types and tests, under 10 minutes
 
 test-slow: setup  ## the statistical tests at full length
 	$(BIN)/python -m pytest -n 2 -m slow -v
+
+.PHONY: docs test-oldest test-wheel
 
 docs: setup  ## links, examples, skeletons and the map of the code are true
 	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
