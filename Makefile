@@ -4,7 +4,9 @@
 
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)
+CHECKED := src tests paper examples docs/skeletons
 BAYESRING_DATA ?= $(wildcard ../shared/data)
 export BAYESRING_DATA := $(abspath $(BAYESRING_DATA))
 ifeq ($(BAYESRING_DATA),)
@@ -30,9 +32,10 @@ demo: setup  ## complete a hyperspectral scene from 1 % of its cells; pictures i
 examples: setup  ## run the examples and write their pages, with pictures, to docs/examples
 	$(BIN)/python examples/render.py
 
-lint: setup  ## style, direction of imports
-	$(BIN)/ruff check src tests paper examples
-	$(BIN)/ruff format --check src tests paper examples
+lint: setup  ## style, spelling, direction of imports
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/codespell
 	$(BIN)/lint-imports --no-logo
 
 types: setup  ## static types
@@ -44,12 +47,34 @@ test: lint types  ## lint, types and tests, under 10 minutes
 test-slow: setup  ## the statistical tests at full length
 	$(BIN)/python -m pytest -n 2 -m slow -v
 
+.PHONY: docs test-oldest test-wheel
+
+docs: setup  ## links, examples, skeletons and the map of the code are true
+	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
+
+# What needs neither browser nor peers; the rest of the tests does not depend on versions more than these.
+OLDEST_TESTS ?= tests/contract tests/kernels tests/sampling/test_conditionals.py $(wildcard tests/test_*.py)
+test-oldest:  ## the tests with the oldest dependencies that pyproject.toml allows, in build/oldest
+	$(PYTHON) -m venv --clear build/oldest
+	build/oldest/$(SCRIPTS)/python -m pip install --quiet --upgrade pip
+	build/oldest/$(SCRIPTS)/python -m pip install --quiet --constraint .ci/oldest.txt --group test '.[data,files,plot]'
+	build/oldest/$(SCRIPTS)/python -m pytest -n 2 -m "not slow" $(OLDEST_TESTS)
+
+test-wheel:  ## build a wheel, install it without extras, and fit a ring, in build/wheel
+	rm -rf build/dist
+	$(PYTHON) -m venv --clear build/wheel
+	build/wheel/$(SCRIPTS)/python -m pip install --quiet --upgrade pip
+	build/wheel/$(SCRIPTS)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist .
+	build/wheel/$(SCRIPTS)/python -m pip install --quiet build/dist/*.whl
+	cd build && wheel/$(SCRIPTS)/python -W error ../.ci/smoke.py
+	build/wheel/$(SCRIPTS)/bayesring --help > build/help.txt
+
 same-bits: setup  ## compare the bits of every kind of fit with those of the recorded commit
 	$(BIN)/python tests/same_bits/compare.py
 
 format: setup  ## put the code into shape
-	$(BIN)/ruff check --fix src tests paper examples
-	$(BIN)/ruff format src tests paper examples
+	$(BIN)/ruff check --fix $(CHECKED)
+	$(BIN)/ruff format $(CHECKED)
 
 $(VENV)/.peers: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group paper --editable .
@@ -80,4 +105,4 @@ reliability: setup  ## measured coverage of intervals on real data, into docs/re
 	$(BIN)/python -m paper.reliability
 
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
