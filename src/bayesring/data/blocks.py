@@ -8,7 +8,7 @@ kernels need and nothing else: it can be sent to another process and stay there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -65,26 +65,53 @@ def blocks_of_modes(
     cut_slices : whether a slice larger than a block may be cut into parts, for all modes or each
     """
     size = block_size or max(BLOCK_SIZE, -(-len(data.values) // MAX_BLOCKS))
-    data, order = in_order(data), len(data.shape)
-    cut = [cut_slices] * order if isinstance(cut_slices, bool) else cut_slices
-    return tuple(_blocks_of_mode(data, mode, size, cut[mode]) for mode in range(order))
+    data, shape = in_order(data), data.shape
+    cut = [cut_slices] * len(shape) if isinstance(cut_slices, bool) else cut_slices
+    starts = [sorting.slice_starts(data.coords.T[mode], n) for mode, n in enumerate(shape)]
+    orders = [
+        None if data.given.is_empty else np.argsort(column, kind="stable")
+        for column in data.coords.T
+    ]
+    given = data.given
+    first = _blocks_of_mode(
+        [(data.coords.T, data.values)], 0, starts[0], size, cut[0], given.at(orders[0])
+    )
+    del data  # the other modes are made from the first: whoever hands the data over can let go
+    rest = (
+        _blocks_of_mode(
+            ((np.vstack([block.own, block.others]), block.values) for block in first),
+            mode,
+            starts[mode],
+            size,
+            cut[mode],
+            given.at(orders[mode]),
+        )
+        for mode in range(1, len(shape))
+    )
+    return (first, *rest)
 
 
 def _blocks_of_mode(
-    data: Observations, mode: int, size: int, cut_slices: bool
+    parts: Iterable[tuple[IntArray, FloatArray]],
+    mode: int,
+    starts: IntArray,
+    size: int,
+    cut_slices: bool,
+    given: Given,
 ) -> tuple[Block, ...]:
-    """One mode's view of the data, laid out block after block."""
-    columns, order = data.coords.T, len(data.shape)
-    starts = sorting.slice_starts(columns[mode], data.shape[mode])
+    """One mode's view of the data, which come in parts (columns and values), block after block."""
+    n_slices, n = len(starts) - 1, int(starts[-1])
     cuts = _cuts(starts, size, cut_slices)
     edges = np.array([0, *(end for *_, end in cuts)], dtype=np.int64)
-    block_of = np.zeros(data.shape[mode], dtype=np.int64)
+    block_of = np.zeros(n_slices, dtype=np.int64)
     for number, (first, last, *_) in reversed(list(enumerate(cuts))):
         block_of[first:last] = number  # of a slice that is cut, its first part
-    others, values = sorting.view_of_mode(columns, data.values, mode, starts, edges, block_of)
-    given = data.given
-    if not given.is_empty:
-        given = given.at(np.argsort(columns[mode], kind="stable"))
+    following, others = starts.copy(), np.empty(0, dtype=np.int32)
+    for columns, part in parts:
+        if not others.size:
+            order = len(columns)
+            others, values = np.empty((order - 1) * n, np.int32), np.empty(n, part.dtype)
+        sorting.add_to_view(columns, part, mode, following, edges, block_of, others, values)
     blocks = []
     for number, (first, last, begin, end) in enumerate(cuts):
         blocks.append(

@@ -214,9 +214,9 @@ def run_chains(
     wanted = likelihood.calibrates or policy.judges
     if wanted and length.explore - length.adapt >= CALIBRATE_AFTER:
         explored, held = hold_out(data, seed)
-        del data  # blocks hold all of it
-    problem = make_problem(explored, likelihood, prior, method, engine)
-    del explored
+    handed = [explored]
+    del data, explored  # blocks hold all of it
+    problem = make_problem(handed.pop(), likelihood, prior, method, engine)
     size = policy.start(len(problem.shape))
     chains = []
     for number in range(n_chains):
@@ -235,10 +235,9 @@ def run_chains(
         first, problem = problem.views[0], problem._replace(views=())  # room for the next
         explored = observations_of(first, problem.shape)
         del first
-        whole = rejoin(explored, held)
+        handed = [rejoin(explored, held)]
         del explored
-        problem = make_problem(whole, likelihood, prior, method, engine)
-        del whole
+        problem = make_problem(handed.pop(), likelihood, prior, method, engine)
 
     def collect_one(chain: Chain) -> tuple[Draws, Trace]:
         return collect(chain, problem, length, engine)

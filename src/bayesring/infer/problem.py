@@ -75,14 +75,16 @@ def make_problem(
     if isinstance(method, Update):
         method = Method(method)
     update, block_size, dtype = method
-    prior = prior.for_shape(data.shape)
+    shape, handed = data.shape, [data]
+    del data  # so that blocks can let go of it
+    prior = prior.for_shape(shape)
     cut = [update.cuts_slices and each.coupling is Coupling.NONE for each in prior.modes]
-    blocks = blocks_of_modes(data, block_size, cut)
+    blocks = blocks_of_modes(handed.pop(), block_size, cut)
     counts = []
-    for n_slices, own in zip(data.shape, blocks, strict=True):
+    for n_slices, own in zip(shape, blocks, strict=True):
         of_mode = np.zeros(n_slices, dtype=np.int64)
         for block in own:
             of_mode[block.slices] += np.diff(block.bounds)
         counts.append(of_mode)
     views = tuple(engine.place(each) for each in blocks)
-    return Problem(data.shape, views, tuple(counts), likelihood, prior, update, dtype)
+    return Problem(shape, views, tuple(counts), likelihood, prior, update, dtype)

@@ -94,17 +94,15 @@ def sort_ties(columns, values):
 
 
 @njit(**OPTIONS)
-def view_of_mode(columns, values, mode, starts, edges, block_of):
-    """Observations sorted by one mode's index, in their former order within each index.
+def add_to_view(columns, values, mode, following, edges, block_of, others, sorted_values):
+    """Put some observations where they belong among all, sorted by one mode's index.
 
-    Returns the other modes' indices in ring order, block after block, and (n,) the values. Block b
-    holds the places ``edges[b]:edges[b + 1]``, its indices lie as (D - 1, those places), row by
-    row. Slice i begins in block ``block_of[i]``, which is spoiled.
+    Given in their order, they keep it within each index. Indices of the other modes, in ring order,
+    lie block after block: block b holds the places ``edges[b]:edges[b + 1]``, as (D - 1, those
+    places), row by row. The next of slice i goes to the place ``following[i]``, which is in block
+    ``block_of[i]`` or behind it; both are brought up to date.
     """
     order, n = columns.shape
-    others = np.empty((order - 1) * n, columns.dtype)
-    sorted_values = np.empty_like(values)
-    following = starts.copy()
     for m in range(n):
         index = columns[mode, m]
         place = following[index]
@@ -116,4 +114,3 @@ def view_of_mode(columns, values, mode, starts, edges, block_of):
         for step in range(order - 1):
             others[at + step * (end - begin)] = columns[(mode + 1 + step) % order, m]
         sorted_values[place] = values[m]
-    return others, sorted_values
