@@ -306,17 +306,17 @@ def _estimate_from_arrays(own: Mapping[str, NDArray[Any]], weights_learned: bool
         SlicePrior(*(own[f"prior {mode} {name}"] for name in PRIOR_FIELDS)) for mode in range(order)
     )
     estimate = RingEstimate(
-        size,
-        counts,
-        own["flat"],
-        weights,
-        of_modes("gains"),
-        own["nuisance"],
-        priors,
-        own["curvature"],
-        AdamMoments.empty(0, 0),
-        (),
-        np.zeros(sum(each.size for each in weights) if weights_learned else 0),
+        size=size,
+        counts=counts,
+        cores=own["flat"],
+        weights=weights,
+        gains=of_modes("gains"),
+        nuisance=own["nuisance"],
+        slice_priors=priors,
+        curvature=own["curvature"],
+        adam=AdamMoments.empty(0, 0),
+        weight_adam=(),
+        weight_gradient=np.zeros(sum(each.size for each in weights) if weights_learned else 0),
         spreads=(None,) * order,
         width=float(own["width"]),
     )
