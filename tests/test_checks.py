@@ -89,7 +89,7 @@ def test_data(coords, values, message):
         ({"warmup": -1}, "warmup must be a whole number of at least 0, got -1."),
         ({"draws": 0}, "draws must be a whole number of at least 1, got 0."),
         ({"chains": 1.5}, "chains must be a whole number of at least 1, got 1.5."),
-        ({"chains": "many"}, "chains must be 'auto' or a whole number, got 'many'."),
+        ({"chains": "many"}, "chains must be 'auto' or an integer, got 'many'."),
         ({"n_jobs": 0}, "n_jobs must be a positive number, -1 for all cores, or None; got 0."),
         ({"random_state": -3}, "random_state must be a whole number of at least 0, got -3."),
         ({"max_memory": 0}, "max_memory must be a whole number of at least 1, got 0."),
