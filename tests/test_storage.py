@@ -72,8 +72,14 @@ def test_a_truncated_file_is_noticed(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=99), "format version 99, but this release reads version 2"),
-        (lambda d: d.update(version=1), "format version 1, but this release reads version 2; load"),
+        (
+            lambda d: d.update(version=99),
+            "format version 99, but this release reads versions 2 and 3; ",
+        ),
+        (
+            lambda d: d.update(version=1),
+            "format version 1, but this release reads versions 2 and 3; ",
+        ),
         (lambda d: d.update(format="other"), "is not a bayesring model"),
         (lambda d: d.update(shape=[3, 2, 9]), "draws of chain 0 do not fit the shape"),
         (lambda d: d.pop("scale"), "not a complete bayesring model"),
