@@ -310,7 +310,7 @@ def forbid_work(monkeypatch):
     for name in ("read_data", "load", "ParquetRows", "TensorRing"):
         monkeypatch.setattr(f"bayesring.command.workflows.{name}", work)
     for name in ("ushcn_table", "run_demo"):
-        monkeypatch.setattr(f"bayesring.experiments.demo.{name}", work)
+        monkeypatch.setattr(f"bayesring.command.demo.{name}", work)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -17,10 +17,12 @@ import pyarrow as pa
 import pytest
 
 from bayesring import TensorRing, load
+from bayesring.priors import Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
 from tests.hostile_models import members_of, zipped
 
 DATA = Path(__file__).parent / "data"
-GIBBS, ONLINE = DATA / "model-v2-gibbs.ring", DATA / "model-v2-online-em.ring"
+GIBBS, ONLINE = DATA / "model-v3-gibbs.ring", DATA / "model-v3-online-em.ring"
+OLD_GIBBS, OLD_ONLINE = DATA / "model-v2-gibbs.ring", DATA / "model-v2-online-em.ring"
 CELLS = {"site": ["s3", "s2", "s2"], "year": [2001, 2002, 2001], "item": [0, 1, 2]}
 RECORDED = {
     GIBBS: {
@@ -37,26 +39,66 @@ RECORDED = {
     },
 }
 N_ALTERED = 600
+MODES = "'modes' of RingPrior must be a list of priors of modes"
 
 
-@pytest.mark.parametrize("path", [GIBBS, ONLINE], ids=lambda path: path.stem)
-def test_files_of_version_2_predict_what_they_did(path):
-    found = load(path).predict_table(pa.table(CELLS))
-    for name, numbers in RECORDED[path].items():
-        np.testing.assert_allclose(found[name].to_numpy(), numbers, rtol=1e-9)
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [(OLD_GIBBS, 2), (OLD_ONLINE, 2), (GIBBS, 3), (ONLINE, 3)],
+    ids=lambda value: getattr(value, "stem", ""),
+)
+def test_files_of_every_version_predict_what_they_did(path, version, tmp_path):
+    """Both versions hold the same fits. Saved again, a file has the version of this release."""
+    assert version_of(path) == version
+    ring = load(path)
+    assert ring.prior_ == RingPrior.of(*[NormalWishart()] * 3)
+    recorded = RECORDED[GIBBS if "gibbs" in path.stem else ONLINE]
+    ring.save(tmp_path / "again.ring")
+    assert version_of(tmp_path / "again.ring") == 3
+    for model in (ring, load(tmp_path / "again.ring")):
+        found = model.predict_table(pa.table(CELLS))
+        for name, numbers in recorded.items():
+            np.testing.assert_allclose(found[name].to_numpy(), numbers, rtol=1e-9)
 
 
-def test_a_ring_of_online_em_of_version_2_learns_on():
-    ring = load(ONLINE)
+def version_of(path):
+    return json.loads(members_of(path.read_bytes())["description.json"])["version"]
+
+
+@pytest.mark.parametrize("path", [OLD_ONLINE, ONLINE], ids=lambda path: path.stem)
+def test_a_ring_of_online_em_learns_on(path):
+    ring = load(path)
     ring.partial_fit(pa.table({**CELLS, "v": [1.0, 2.0, 3.0]}))
     assert ring.n_observations_ == 27
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        {"place": NormalGamma(), "time": "hierarchical"},
+        RingPrior((NormalWishart(), Fixed(2.0), NormalGamma(3.0)), GammaProcess(3.0)),
+    ],
+    ids=["by name", "by place"],
+)
+def test_priors_of_modes_are_kept(tmp_path, prior):
+    names = ["place", "time", "kind"]
+    columns = [column.ravel() for column in np.indices((3, 2, 2))]
+    table = pa.table(dict(zip(names, columns, strict=True)) | {"v": np.arange(12.0)})
+    settings = {"warmup": 2, "draws": 3, "chains": 1, "random_state": 0, "progress": False}
+    ring = TensorRing(1, prior=prior, **settings).fit(table, modes=names, value="v")
+    ring.save(tmp_path / "model.ring")
+    loaded = load(tmp_path / "model.ring")
+    assert loaded.prior_ == ring.prior_
+    assert len({type(each) for each in loaded.prior_.modes}) > 1
+    for own, again in zip(ring.predict(table), loaded.predict(table), strict=True):
+        assert own.equals(again)
 
 
 def test_altered_files_are_refused_or_work(tmp_path, seed):
     """In a process of its own: an array that misleads a kernel ends the interpreter."""
     program = [sys.executable, Path(__file__).with_name("hostile_models.py")]
     done = subprocess.run(
-        [*program, str(seed), str(N_ALTERED), tmp_path, GIBBS, ONLINE],
+        [*program, str(seed), str(N_ALTERED), tmp_path, GIBBS, ONLINE, OLD_GIBBS, OLD_ONLINE],
         capture_output=True,
         text=True,
         timeout=120,
@@ -155,11 +197,12 @@ def test_arrays_are_checked(tmp_path, name, change, message):
         (("parameters", "random_state"), -1, "'random_state' in the parameters must be an integer"),
         (("parameters", "n_jobs"), 10**6, "'n_jobs' in the parameters must be null or an integer"),
         (("parameters", "warmup"), "4", "'warmup' in the parameters must be an integer"),
-        (
-            ("prior", "cores"),
-            {"class": "UnitWeights"},
-            "'modes' of RingPrior must be a list of",
-        ),
+        (("prior", "modes"), [{"class": "UnitWeights"}], MODES),
+        (("prior", "modes"), [], MODES),
+        (("prior", "modes"), 3, MODES),
+        (("prior", "modes"), [{"class": "Fixed"}] * 2, "has priors for 2 modes, but the data have"),
+        (("prior", "modes"), [{"class": "Fixed"}] * 65, MODES),
+        (("prior", "cores"), {"class": "UnitWeights"}, MODES),
         (("prior",), {"class": "CorePrior"}, "uses 'CorePrior', which this release does not know"),
         (("rank", "rank"), "x", "'rank' of FixedRank must be a positive integer or a list"),
         (("rank", "speed"), 1, "FixedRank has no field 'speed'"),

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from bayesring.data import labels
@@ -162,6 +163,35 @@ def test_csv_names_column_and_line(tmp_path, text, message):
     kinds = {"a": np.array(["k1"]), "b": np.array([1])}
     with pytest.raises(ValueError, match=re.escape(message)):
         read_csv(source, ["a", "b"], None, kinds)
+
+
+@pytest.mark.parametrize("size", [1_100_000, 5_000_000])
+@pytest.mark.parametrize("row", [50, 60_000, N - 1])
+def test_csv_lines_may_be_longer_than_a_block_of_arrow(tmp_path, size, row):
+    source = write_csv(tmp_path / "x.csv", columns(**{f"row_{row}": "x" * size}))
+    message = f"holds a text of {size:,} characters, but a key may have at most 10,000, in line "
+    with pytest.raises(ValueError, match=re.escape(f"{message}{row + 2}.")):
+        read_csv(source, ["a", "b"], "v")
+    note = {"note": ["", "y" * size, *[""] * 98]}
+    source = write_csv(tmp_path / "y.csv", columns(n=100) | note)
+    assert read_csv(source, ["a", "b"], "v")["note"].to_pylist() == note["note"]
+
+
+def test_arrow_is_given_no_file_of_python(tmp_path, monkeypatch):
+    """It reads ahead in a thread, which an error leaves behind.
+
+    If that thread has to take Python's lock while the interpreter ends, the process hangs or is
+    aborted: about one in ten that met a line longer than a block.
+    """
+    given, right = [], arrow_csv.read_csv
+
+    def read(source, *options):
+        given.append(source)
+        return right(source, *options)
+
+    monkeypatch.setattr(arrow_csv, "read_csv", read)
+    read_csv(write_csv(tmp_path / "x.csv", columns(n=100)), ["a", "b"], "v")
+    assert [type(source) for source in given] == [pa.BufferReader]
 
 
 def test_csv_columns_that_are_no_keys_may_hold_anything(tmp_path):

@@ -1,9 +1,8 @@
-"""Streams from Parquet: every row once, well mixed, in bounded memory; bad rows are named."""
+"""Streams from Parquet: every row once, well mixed, in bounded memory."""
 
 from __future__ import annotations
 
 import datetime
-import re
 import subprocess
 import sys
 import threading
@@ -13,73 +12,18 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bayesring.data.parquet import Coding, ParquetRows, shuffling
-from bayesring.data.tables import code_table, find_columns, open_table
+from bayesring.data.parquet import Coding
+from tests.parquet_files import (
+    N,
+    check_same_as_in_memory,
+    epoch_of,
+    in_memory,
+    opened,
+    planted,
+    small_pools,
+)
 
 EPOCH = datetime.datetime(2020, 1, 1)
-N = 5000
-
-
-def planted(n=N, seed=0):
-    """Two keys, and a value that tells the row."""
-    rng = np.random.default_rng(seed)
-    return pa.table(
-        {
-            "i": rng.integers(-3, 40, n, dtype=np.int32),
-            "j": rng.integers(0, 7, n),
-            "value": np.arange(n, dtype=np.float32),
-        }
-    )
-
-
-def opened(path, table=None, modes=("i", "j"), row_group_size=300, **settings):
-    """The rows of a table, after a detour through a file."""
-    if table is not None:
-        parquet.write_table(table, path, row_group_size=row_group_size)
-    return ParquetRows(path, modes, "value", **settings)
-
-
-def epoch_of(source, coding, seed=0, epoch=0, **settings):
-    """All chunks of an epoch: columns (D, n) and values (n,)."""
-    chunks = list(source.chunks(coding, seed, epoch, **settings))
-    return np.concatenate([c.columns for c in chunks], axis=1), np.concatenate(
-        [c.values for c in chunks]
-    )
-
-
-def in_memory(table, modes):
-    frame = open_table(table)
-    return code_table(frame, find_columns(frame, list(modes), "value"))
-
-
-def check_same_as_in_memory(rows, table, modes):
-    """Labels, counts, moments and the observations of an epoch are those of the table."""
-    expected = in_memory(table, modes)
-    survey = rows.survey()
-    for found, level in zip(survey.labels.levels, expected.labels.levels, strict=True):
-        assert found.dtype == level.dtype
-        np.testing.assert_array_equal(found, level)
-    assert survey.labels._replace(levels=()) == expected.labels._replace(levels=())
-    assert survey.shape == expected.shape
-    known = ~np.isnan(expected.values)
-    assert (survey.n_rows, survey.n_observed) == (len(known), known.sum())
-    for mode, counts in enumerate(survey.counts):
-        assert counts.dtype == np.int64
-        np.testing.assert_array_equal(
-            counts, np.bincount(expected.coords[known, mode], minlength=survey.shape[mode])
-        )
-    values = expected.values[known]
-    np.testing.assert_allclose(survey.mean, values.mean(), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(survey.variance, values.var(), rtol=1e-12)
-    assert (survey.smallest, survey.largest) == (values.min(), values.max())
-    assert survey.binary == bool(np.isin(values, (0, 1)).all())
-    columns, found = epoch_of(rows, Coding(survey.labels))
-    assert (columns.dtype, found.dtype) == (np.int32, np.float32)
-    got = np.rec.fromarrays([*columns, found])
-    want = np.rec.fromarrays([*expected.coords[known].T.astype(np.int32), values.astype("f4")])
-    np.testing.assert_array_equal(np.sort(got), np.sort(want))
-
-
 TIMES = [EPOCH + datetime.timedelta(hours=7 * hour) for hour in range(60)]
 KEYS = {
     "int8": pa.array(range(-30, 30), pa.int8()),
@@ -207,13 +151,6 @@ def test_every_row_comes_once_in_chunks_of_one_size(tmp_path):
     np.testing.assert_array_equal(np.sort(values), np.arange(N))
 
 
-def small_pools(monkeypatch, pool=1600, batch=50, lanes=8):
-    monkeypatch.setattr(shuffling, "POOL", pool)
-    monkeypatch.setattr(shuffling, "LANES", lanes)
-    for module in ("shuffling", "files"):
-        monkeypatch.setattr(f"bayesring.data.parquet.{module}.BATCH", batch)
-
-
 def test_many_pools_hold_every_row_once(tmp_path, monkeypatch):
     small_pools(monkeypatch)
     table = planted(20_000)
@@ -312,186 +249,6 @@ def test_an_epoch_can_be_left(tmp_path, monkeypatch):
     next(chunks)
     chunks.close()
     assert threading.active_count() == before
-
-
-def write_parts(folder, *tables):
-    folder.mkdir()
-    for part, table in enumerate(tables):
-        parquet.write_table(table, folder / f"part-{part}.parquet", row_group_size=300)
-    return folder
-
-
-def with_value(table, row, value):
-    values = table["value"].to_pylist()
-    values[row] = value
-    return table.set_column(2, "value", pa.array(values, table["value"].type))
-
-
-def with_key(table, row, key):
-    keys = table["i"].to_pylist()
-    keys[row] = key
-    return table.set_column(0, "i", pa.array(keys, table["i"].type))
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (
-            with_value(planted(), 4321, np.nan),
-            "column 'value': NaN; values must be finite numbers.",
-        ),
-        (
-            with_value(planted(), 4321, -np.inf),
-            "column 'value': infinity; values must be finite numbers.",
-        ),
-        (
-            with_value(with_value(planted(), 4320, None), 4321, np.nan),
-            "column 'value': NaN; values must be finite numbers.",
-        ),
-        (
-            with_key(planted(), 4321, None),
-            "column 'i': no key; every row must say which cell it belongs to, only the value may "
-            "be missing.",
-        ),
-    ],
-    ids=["NaN", "infinity", "NaN after a gap", "no key"],
-)
-def test_bad_rows_are_named(tmp_path, bad, message):
-    folder = write_parts(tmp_path / "x", planted(), bad)
-    rows = ParquetRows(folder, ["i", "j"], "value")
-    message = "^" + re.escape(f"File part-1.parquet, row 4,321, {message}") + "$"
-    with pytest.raises(ValueError, match=message):
-        rows.survey()
-    good = ParquetRows(folder / "part-0.parquet", ["i", "j"], "value").survey()
-    with pytest.raises(ValueError, match=message):
-        epoch_of(rows, Coding(good.labels))
-    assert len(rows.take(Coding(good.labels), np.arange(N + 300)).values) == N + 300
-
-
-def test_missing_fractions_among_keys_are_named(tmp_path):
-    table = planted().set_column(0, "i", pa.array([0.5] * 4999 + [np.nan]))
-    with pytest.raises(ValueError, match=r"x\.parquet, row 4,999, column 'i': no key;"):
-        opened(tmp_path / "x.parquet", table).survey()
-
-
-def test_what_came_before_a_bad_row_is_kept(tmp_path, monkeypatch):
-    small_pools(monkeypatch)
-    rows = opened(tmp_path / "x.parquet", with_value(planted(50_000), 49_000, np.nan))
-    labels = opened(tmp_path / "y.parquet", planted(50_000)).survey().labels
-    kept = []
-    with pytest.raises(ValueError, match=r"row 49,000, column 'value': NaN"):
-        kept += (len(chunk.values) for chunk in rows.chunks(Coding(labels), 0, 0, rows=100))
-    assert sum(kept) > 0
-
-
-def test_unknown_labels_are_named(tmp_path):
-    rows = opened(tmp_path / "x.parquet", planted())
-    survey = rows.survey()
-    text = planted().set_column(0, "i", planted()["i"].cast(pa.string()))
-    for table, levels, key in [
-        (planted(), survey.labels.levels[0], 99),
-        (planted(), np.append(survey.labels.levels[0], 2**50), 99),
-        (text, np.sort(survey.labels.levels[0].astype(str)), "99"),
-    ]:
-        labels = survey.labels._replace(levels=(levels, survey.labels.levels[1]))
-        other = opened(tmp_path / "y.parquet", with_key(table, 4000, key))
-        with pytest.raises(
-            ValueError,
-            match=r"y\.parquet, row 4,000, column 'i': 99, which is not among the labels of",
-        ):
-            epoch_of(other, Coding(labels))
-    with pytest.raises(
-        ValueError,
-        match="column 'i' holds text, but the model was fitted with numbers such as -3",
-    ):
-        epoch_of(opened(tmp_path / "z.parquet", text), Coding(survey.labels))
-
-
-def test_columns_and_types_are_checked_before_any_work(tmp_path):
-    table = planted()
-    text = table.set_column(0, "i", table["i"].cast(pa.string()))
-    for number, (second, modes, message) in enumerate(
-        [
-            (
-                table.drop_columns("value"),
-                ("i", "j"),
-                "File part-1.parquet has no column 'value'; its columns are ['i', 'j'].",
-            ),
-            (
-                table.drop_columns("j"),
-                ("i", "j"),
-                "File part-1.parquet has no column 'j'; its columns are ['i', 'value'].",
-            ),
-            (
-                text,
-                ("i", "j"),
-                "File part-1.parquet, column 'i': holds string, but int32 in part-0.parquet; a "
-                "column must have one type in all files.",
-            ),
-            (
-                table.set_column(2, "value", text["i"]),
-                ("i", "j"),
-                "File part-1.parquet, column 'value': holds string, but numbers are required.",
-            ),
-            (
-                table.set_column(0, "i", pa.array([b"x"] * N)),
-                ("i", "j"),
-                "File part-1.parquet: column 'i' holds values of type binary, but a key must be "
-                "text, a number, a date, a duration or a truth value.",
-            ),
-            (table, ("i",), "modes must name at least 2 key columns, got ['i']."),
-            (table, ("i", "i"), "modes names a column twice: ['i', 'i']."),
-            (table, ("i", "value"), "value 'value' is also among the modes ['i', 'value']."),
-            (table, "ij", "modes must be a list of column names, got the text 'ij'."),
-        ]
-    ):
-        folder = write_parts(tmp_path / str(number), table, second)
-        with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-            ParquetRows(folder, modes, "value")
-    with pytest.raises(ValueError, match=r"empty\.parquet holds no rows\."):
-        opened(tmp_path / "empty.parquet", table[:0])
-    gaps = table.set_column(2, "value", pa.nulls(N, pa.float32()))
-    with pytest.raises(ValueError, match="'value' holds no value in any of its 5,000 rows"):
-        opened(tmp_path / "gaps.parquet", gaps).survey()
-    with pytest.raises(FileNotFoundError, match=r"nowhere does not exist\."):
-        ParquetRows(tmp_path / "nowhere", ["i", "j"], "value")
-    (tmp_path / "nothing").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"nothing holds no file that ends in \.parquet"):
-        ParquetRows(tmp_path / "nothing", ["i", "j"], "value")
-
-
-def test_damaged_files_are_named(tmp_path):
-    folder = write_parts(tmp_path / "x", planted(), planted())
-    path = folder / "part-1.parquet"
-    whole = path.read_bytes()
-
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(
-        ValueError,
-        match=r"^File part-1\.parquet is no whole Parquet file: it is cut off or damaged \(.*\)\.$",
-    ):
-        ParquetRows(folder, ["i", "j"], "value")
-
-    path.write_bytes(whole[:1000] + whole[5000:])
-    with pytest.raises(
-        ValueError,
-        match=r"^File part-1\.parquet is no whole Parquet file: it is cut off or damaged \(it has "
-        r"[\d,]+ bytes before its footer, which speaks of [\d,]+ and more\)\.$",
-    ):
-        ParquetRows(folder, ["i", "j"], "value")
-
-    metadata = parquet.ParquetFile(path.with_name("part-0.parquet")).metadata
-    begin = metadata.row_group(4).column(0).dictionary_page_offset
-    path.write_bytes(whole[:begin] + b"\xff" * 200 + whole[begin + 200 :])
-    rows = ParquetRows(folder, ["i", "j"], "value")
-    message = (
-        r"^File part-1\.parquet, row 1,200 and after: cannot be read, the file is damaged \(.*\)\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        rows.survey()
-    labels = ParquetRows(path.with_name("part-0.parquet"), ["i", "j"], "value").survey().labels
-    with pytest.raises(ValueError, match=message):
-        epoch_of(rows, Coding(labels))
 
 
 MEASURE = """

@@ -24,6 +24,8 @@ from bayesring.model.types import IntArray
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-")
 """Texts that stand for a missing value."""
+BLOCK = 2**20
+"""Bytes of a file that are parsed at a time, unless a line is longer."""
 ROWS = 10_000
 """Rows written at a time."""
 
@@ -43,13 +45,25 @@ def read_csv(
 
     content = _content(source)
     names = _header(content, source)
+    as_text = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+    )
+
+    # no file of Python's: Arrow reads ahead in a thread that may outlive an error, and would still
+    # ask for Python's lock when the interpreter ends
+    buffer = pa.py_buffer(content)
+
+    def parse(block_size: int) -> Any:
+        options = arrow_csv.ReadOptions(block_size=block_size)
+        return arrow_csv.read_csv(pa.BufferReader(buffer), options, None, as_text)
+
     try:
-        table = arrow_csv.read_csv(
-            io.BytesIO(content),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-            ),
-        )
+        try:
+            table = parse(BLOCK)
+        except pa.ArrowInvalid as error:
+            if "block size" not in str(error):
+                raise
+            table = parse(min(len(content) + 1, 2**31 - 1))  # a line longer than a block
     except pa.ArrowInvalid as error:
         raise ValueError(f"{source} is not a table in CSV: {str(error).splitlines()[0]}") from None
     # columns that nobody asked about stay as they are

@@ -146,7 +146,7 @@ FIELD_TYPES: Mapping[str, Rule] = {
     "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
     "tuple[ModePrior, ...]": Rule(
         lambda value: (
-            len(value) > 0 and _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES)
+            _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES) and len(value) > 0
         ),
         "a list of priors of modes",
     ),
