@@ -6,7 +6,7 @@ units; `batches` cuts them up. Arrays in memory are one source, files another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple, Protocol
 
@@ -54,7 +54,9 @@ class ArrayRows:
         yield Chunk(self._columns.take(order, axis=1), self._values[order])
 
 
-def one_pass(rows: Rows, streams: Streams, size: int, epoch: int = 0) -> Iterator[Chunk]:
+def one_pass(
+    rows: Rows, streams: Streams, size: int, epoch: int = 0
+) -> Generator[Chunk, None, None]:
     """All rows in batches; columns (2 D - 1, n), as `kernels.gradient` wants them."""
     for columns, values in rows.chunks(streams, epoch):
         doubled = np.concatenate([columns, columns[:-1]])
@@ -76,35 +78,46 @@ class Feed:
     """Batches without end, pass after pass, from any position on.
 
     To go on where it stopped costs nothing; to begin elsewhere, or after rows could not be read,
-    the pass is gone through again up to there.
+    the pass is gone through again up to there. Close it when done: files are read ahead in threads,
+    which must not be left to the garbage collector.
     """
 
     def __init__(self, rows: Rows, streams: Streams, size: int) -> None:
-        self.rows = rows
-        self._streams, self._size = streams, size
+        self._source = rows, streams, size
         self._at = Position()
-        self._batches = self._from(self._at)
+        self._batches = _endless(self._at, *self._source)
 
     def read(self, position: Position, n_rows: int) -> Iterator[tuple[Chunk, Position]]:
         """Batches from `position` on, with the position behind each, until they have `n_rows`."""
         if position != self._at:
-            self._at, self._batches = position, self._from(position)
+            self._go_to(position)
         while n_rows > 0:
             try:
                 chunk, self._at = next(self._batches)
             except BaseException:
-                self._batches = self._from(self._at)
+                self._go_to(self._at)
                 raise
             n_rows -= len(chunk.values)
             yield chunk, self._at
 
-    def _from(self, position: Position) -> Iterator[tuple[Chunk, Position]]:
-        for epoch in count(position.epoch):
-            behind = position.batch if epoch == position.epoch else 0
-            chunks = one_pass(self.rows, self._streams, self._size, epoch)
-            for number, chunk in enumerate(chunks):
-                if number >= behind:
-                    yield chunk, Position(epoch, number + 1)
+    def close(self) -> None:
+        """Let go of the pass that is under way; to read on begins it again."""
+        self._go_to(self._at)
+
+    def _go_to(self, position: Position) -> None:
+        self._batches.close()
+        self._at, self._batches = position, _endless(position, *self._source)
+
+
+def _endless(
+    position: Position, rows: Rows, streams: Streams, size: int
+) -> Generator[tuple[Chunk, Position], None, None]:
+    """All batches from `position` on. Not a method: a feed that held it in a cycle would last."""
+    for epoch in count(position.epoch):
+        behind = position.batch if epoch == position.epoch else 0
+        for number, chunk in enumerate(one_pass(rows, streams, size, epoch)):
+            if number >= behind:
+                yield chunk, Position(epoch, number + 1)
 
 
 class Sources(NamedTuple):

@@ -13,6 +13,7 @@ a new estimate; see `Workspace`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -112,7 +113,8 @@ def measure(
 ) -> RingEstimate:
     """Curvature at the ring as it stands, by one pass over the rows."""
     work = Workspace(estimate, setting)
-    work.measure(one_pass(rows, streams, batch_size), batch_size)
+    with closing(one_pass(rows, streams, batch_size)) as batches:
+        work.measure(batches, batch_size)
     return work.frozen()
 
 

@@ -6,6 +6,7 @@ A `Member` never changes: every function here takes one and returns another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -189,10 +190,10 @@ class _UntilFailure:
 
 def train(member: Member, rows: Rows, course: Course) -> Member:
     """Learn until held-out predictions stop getting better."""
-    feed = course.feed(member, rows)
     judges = member.likelihood.calibrates
     schedule = Schedule.begin(course.most_looks(member.estimate.n_observations))
-    return _follow(schedule, member, feed, course, judges)
+    with closing(course.feed(member, rows)) as feed:
+        return _follow(schedule, member, feed, course, judges)
 
 
 def rejoin(member: Member, rows: Rows, course: Course) -> Member:
@@ -202,7 +203,8 @@ def rejoin(member: Member, rows: Rows, course: Course) -> Member:
     if member.failure is not None:
         return member
     schedule = Schedule.settling(course.most_looks(estimate.n_observations))
-    return _follow(schedule, member, course.feed(member, rows), course, judges=False)
+    with closing(course.feed(member, rows)) as feed:
+        return _follow(schedule, member, feed, course, judges=False)
 
 
 def _follow(schedule: Schedule, member: Member, feed: Feed, course: Course, judges: bool) -> Member:
