@@ -216,7 +216,7 @@ def test_every_parameter_survives_saving(tmp_path):
     from bayesring import load
 
     X, y, *_ = planted(1)
-    prior = RingPrior(NormalGamma(k0=3.0), GammaProcess(2.5))
+    prior = RingPrior((NormalGamma(k0=3.0),), GammaProcess(2.5))
     model = TensorRing(
         Adaption(initial=(1, 2, 1), maximum=3),
         prior=prior,
@@ -226,6 +226,10 @@ def test_every_parameter_survives_saving(tmp_path):
     model.save(tmp_path / "model.ring")
     loaded = load(tmp_path / "model.ring")
     assert loaded.get_params() == model.get_params()
+    assert loaded.prior_ == model.prior_ == prior.for_shape(SHAPE)
+    four = np.argwhere(np.ones((2, 2, 2, 2), dtype=bool))
+    loaded.set_params(rank=1).fit(four, np.arange(16.0))  # one prior stands for all modes again
+    assert len(loaded.prior_.modes) == 4
 
 
 def test_a_tensor_larger_than_memory_is_refused(fitted, monkeypatch):
@@ -271,8 +275,6 @@ def test_compiling_is_announced(capsys, monkeypatch):
 
 
 def test_interrupting_stops_all_chains(monkeypatch):
-    from bayesring import estimator
-
     class Interrupting:
         def __enter__(self):
             return self
@@ -284,7 +286,7 @@ def test_interrupting_stops_all_chains(monkeypatch):
             if report.scan == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimator, "chain_progress", lambda *arguments: Interrupting())
+    monkeypatch.setattr(progress, "chain_progress", lambda *arguments: Interrupting())
     X, y, *_ = planted(1)
     endless = QUICK | {"draws": 10**9, "chains": 3}
     with pytest.raises(KeyboardInterrupt):

@@ -229,7 +229,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         self.warmup_ = settings.warmup if outcome.sampled else looks
         held = outcome.held_out
         self.held_out_ = None if held is None else held.in_units(units.location, units.scale)
-        self.description_ = describe(self.get_params(deep=False), model, settings.seed)
+        self.description_ = describe(self.get_params(deep=False), settings.model, settings.seed)
         self._set_fitted()
 
     def _set_fitted(self) -> None:
