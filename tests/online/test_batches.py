@@ -15,7 +15,7 @@ from bayesring.data.observations import Observations
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import ONE_THREAD
-from bayesring.infer import online
+from bayesring.infer import members, online
 from bayesring.likelihoods import Gaussian
 from bayesring.model.types import RingSize
 from bayesring.priors import NormalWishart, RingPrior
@@ -167,8 +167,8 @@ def test_passes_end_when_learning_is_interrupted(name, monkeypatch):
     rows, prior = CountedRows(40, 5), RingPrior.of(NormalWishart())
     data = rows.data
     learning = online.Learning(3, 1, 5, 2**20, 4, 10)
-    course = online.Course(data, learning, prior.for_shape(SHAPE), ONE_THREAD)
-    member = online.begin(0, RingSize(1, (2, 2, 2)), rows, Gaussian(), course)
+    course = members.Course(data, learning, prior.for_shape(SHAPE), ONE_THREAD)
+    member = members.begin(0, RingSize(1, (2, 2, 2)), rows, Gaussian(), course)
     interrupted = Interrupted(5)
     monkeypatch.setattr(Engine, "entries", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:

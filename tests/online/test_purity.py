@@ -11,7 +11,7 @@ from bayesring.data.batches import ArrayRows, Feed
 from bayesring.data.observations import Observations
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import ONE_THREAD
-from bayesring.infer import em, online
+from bayesring.infer import em, members, online
 from bayesring.infer import estimate as reading
 from bayesring.infer.schedule import Phase, Schedule
 from tests.online.estimates import LIKELIHOODS, PRIORS, learned, make_scene, name_of
@@ -55,20 +55,20 @@ def verbs(scene):
     rows = ArrayRows(data)
     more = Observations(coords[:12] + np.array([2, 0, 0]), scene.values[:12], (7, *shape[1:]))
     parts = np.array_split(np.arange(len(scene.values)), 36)
-    course = online.Course(data, LEARNING, setting.prior, ONE_THREAD)
+    course = members.Course(data, LEARNING, setting.prior, ONE_THREAD)
 
     def add(estimate):
         return em.add(estimate, rows, STREAMS, 8, RATES, setting)
 
     def look(estimate):
-        member = online.Member(0, estimate, setting.likelihood)
+        member = members.Member(0, estimate, setting.likelihood)
         feed = Feed(rows, STREAMS, 8)
         schedule = Schedule(40, Phase.LEARN, 0.05)
-        return online.look(member, feed, schedule, course).estimate
+        return members.look(member, feed, schedule, course).estimate
 
     def follow(estimate):
-        member = online.Member(0, estimate, setting.likelihood)
-        return online.train(member, rows, course).estimate
+        member = members.Member(0, estimate, setting.likelihood)
+        return members.train(member, rows, course).estimate
 
     def learn_more(estimate):
         wider = setting.likelihood, setting.prior, LEARNING, ONE_THREAD
