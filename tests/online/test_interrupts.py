@@ -66,7 +66,7 @@ def state_of(model, cells, path):
     model.save(path)
     levels = tuple(tuple(each) for each in model.labels_.levels)
     seen = model.n_observations_, model.shape_, levels, model.observed_ is None
-    return seen, model.predict(cells).to_numpy(dtype=object).tolist(), path.read_bytes()
+    return seen, model.predict_table(cells).to_numpy(dtype=object).tolist(), path.read_bytes()
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -90,7 +90,7 @@ def test_as_many_draws_as_fit(data, source, rings, fit):
     model = make(3, chains=rings, epochs=1, max_memory=budget).fit(data[source], **NAMED)
     assert [len(each.flat) for each in model.posterior_.chains] == [fit] * rings
     assert kept_bytes(model) <= budget
-    found = model.predict(data["memory"][:20])
+    found = model.predict_table(data["memory"][:20])
     assert np.isfinite(found[["mean", "std", "lower", "upper"]].to_numpy()).all()
 
 
@@ -125,11 +125,11 @@ def test_modes_grow_within_the_memory(data):
     wider.partial_fit(table[:30].assign(a=np.arange(100, 130)))
     assert [len(each.flat) for each in wider.posterior_.chains] == [1, 1]
     assert kept_bytes(wider) <= budget
-    before = model.predict(table[:20])
+    before = model.predict_table(table[:20])
     with pytest.raises(ValueError, match=r"One draw of a ring of shape \(116, 12, 10\)"):
         model.partial_fit(table[:100].assign(a=np.arange(100, 200)))
     assert model.shape_ == SHAPE
-    pd.testing.assert_frame_equal(model.predict(table[:20]), before)
+    pd.testing.assert_frame_equal(model.predict_table(table[:20]), before)
 
 
 def test_a_model_of_chains_cannot_learn_on(data):
