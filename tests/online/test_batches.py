@@ -140,8 +140,8 @@ def test_passes_end_without_the_garbage_collector():
     """When a feed is closed, goes elsewhere or is let go of.
 
     The collector may run in a thread that is just starting and holds locks of `threading`; ending
-    the threads that read ahead would then wait for ever. Seen to fail: a generator that is a method
-    of the feed which holds it, in a cycle.
+    the threads that read ahead would then wait for ever, as it once did. Seen to fail: a feed that
+    is part of a cycle.
     """
     rows = CountedRows(20, 5)
     feed = Feed(rows, STREAMS, 3)
