@@ -74,7 +74,6 @@ def test_binary_values_are_found():
     best = np.mean(np.log(np.where(y > 0.5, p, 1 - p)))
     base = np.mean(y) * np.log(np.mean(y)) + np.mean(1 - y) * np.log(np.mean(1 - y))
     assert model.score(X[4_000:], y) > best - 0.35 * (best - base)
-    np.testing.assert_array_equal(model.classes_, [0, 1])
     assert np.all((model.predict(X) > 0) & (model.predict(X) < 1))
 
 
