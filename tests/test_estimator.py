@@ -116,7 +116,7 @@ def test_scikit_learn_tools_work():
     scores = cross_val_score(binary, X, y > 50, cv=3, scoring="roc_auc")
     assert scores.min() > 0.6
     losses = cross_val_score(binary, X, y > 50, cv=2, scoring="neg_log_loss")
-    assert np.all((-1.5 < losses) & (losses < 0))
+    assert np.all((losses > -1.5) & (losses < 0))
     accuracy = cross_val_score(binary, X, y > 50, cv=2, scoring="accuracy")
     np.testing.assert_array_equal(accuracy, cross_val_score(binary, X, y > 50, cv=2))
 
