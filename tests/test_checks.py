@@ -41,7 +41,7 @@ def bad(change):
         (X, Y[:3], "y has 3 values, but X has 4 rows."),
         (X, Y[:, None], "y must have one value per row of X and 1 dimension, got shape (4, 1)."),
         (X, None, "y is required: one value per row of X."),
-        (X.astype(float), Y, "X must hold integer coordinates that count from 0, got float64"),
+        (X + 0.5, Y, "X must hold integer coordinates that count from 0, got float64"),
         (X > 0, Y, "X must hold integer coordinates that count from 0, got bool"),
         (bad({(2, 1): -4}), Y, "coordinates count from 0, got -4 in row 2, column 1."),
         (bad({(1, 2): 2**31}), Y, "X must be below 2^31, got 2147483648 in row 1, column 2."),
@@ -112,7 +112,7 @@ def test_only_zeros_and_ones_for_bernoulli():
         ([[0, 0, 2]], "X has coordinate 2 in row 0, column 2, but mode 2 has size 2"),
         ([[0, 0]], "X has 2 columns, but the tensor has 3 modes"),
         ([[0, 0, -1]], "got -1 in row 0, column 2"),
-        ([[0.0, 0.0, 0.0]], "X must hold integer coordinates"),
+        ([[0.0, 0.5, 0.0]], "X must hold integer coordinates"),
     ],
 )
 def test_predicting_elsewhere(coords, message):

@@ -167,7 +167,7 @@ def test_the_summary_says_what_was_done(source, tmp_path):
     assert any("draws" in each for each in summary["warnings"])
     assert load(tmp_path / "m.ring").n_observations_ == summary["observed"]
     shown = run(*arguments, *QUICK[:-1]).stdout
-    for word in ("filled", "2x2x2", "gaussian", "told by their types", "warning: "):
+    for word in ("filled", "2x2x2", "gaussian", "recognised by their types", "warning: "):
         assert word in shown
 
 

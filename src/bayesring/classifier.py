@@ -105,10 +105,10 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
     ) -> Self:
         """Go on with new observations; `classes` names both labels if the first call lacks one."""
         if not hasattr(self, "posterior_"):
-            self.fit(X, y, shape=shape) if classes is None else self._fit_first(
-                X, y, classes, shape
-            )
-            return self
+            if classes is None:
+                return self.fit(X, y, shape=shape)
+            self.classes_ = np.unique(classes)
+            return super().fit(X, _codes(y, self.classes_)[1], shape=shape)
         if y is None and self.labels_.value is not None and is_table(X):
             X, y = take_column(X, self.labels_.value)
         codes = None if y is None else _codes(y, self.classes_)[1]
