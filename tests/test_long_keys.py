@@ -181,7 +181,7 @@ def test_arrow_is_given_no_file_of_python(tmp_path, monkeypatch):
     """It reads ahead in a thread, which an error leaves behind.
 
     If that thread has to take Python's lock while the interpreter ends, the process hangs or is
-    aborted: about one in ten that met a line longer than a block.
+    aborted: seen twice, with a line longer than a block.
     """
     given, right = [], arrow_csv.read_csv
 
