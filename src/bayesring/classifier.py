@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -80,18 +81,22 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         shape: tuple[int, ...] | None = None,
         modes: Sequence[str] | None = None,
         value: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
     ) -> Self:
         """Sample the posterior given the labels `y` (n,) at the rows of `X`; see `TensorRing`."""
         if y is None and value is not None and is_table(X):
             X, y = take_column(X, value)
-        if y is not None:
-            classes, codes = _codes(y)
-            super().fit(X, codes, shape=shape, modes=modes)
-            self.labels_ = self.labels_._replace(value=value)
-        else:
-            classes = np.array([0, 1])
-            super().fit(X, y, shape=shape, modes=modes, value=value)
-        self.classes_ = classes
+        kept: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        classes, codes = (np.array([0, 1]), None) if y is None else _codes(y)
+        named, before = value if y is None else None, getattr(self, "posterior_", None)
+        try:
+            super().fit(X, codes, shape=shape, modes=modes, value=named, **kept)
+        finally:
+            if getattr(self, "posterior_", None) is not before:  # an interrupted fit, perhaps
+                self.classes_ = classes
+                if y is not None:
+                    self.labels_ = self.labels_._replace(value=value)
         return self
 
     @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]

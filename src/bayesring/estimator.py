@@ -13,11 +13,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 
+from bayesring.checkpoint.manifest import seed_in
 from bayesring.data import inputs
 from bayesring.data.labels import Labels
 from bayesring.data.observations import COMPACT, Observations, in_order
 from bayesring.engine.threads import Threads
-from bayesring.fitting import Fit, fit_files, fit_memory, fit_more, open_files, survey_files
+from bayesring.fitting import (
+    NOTHING_KEPT,
+    Fit,
+    Keep,
+    fit_files,
+    fit_memory,
+    fit_more,
+    open_files,
+    survey_files,
+)
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
 from bayesring.posterior import Posterior
@@ -74,6 +84,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         500,000 of them
     sampled_ : whether the draws are those of chains, or lie around estimates of online EM
     estimates_ : the rings of online EM, which `partial_fit` goes on with; empty otherwise
+    interrupted_ : whether the fit was interrupted, so that there are fewer draws than asked for
     held_out_ : what was predicted for training values before the chains saw them, a
         `bayesring.data.observations.HeldOut`, or None if none were held out
     """
@@ -123,6 +134,8 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         shape: tuple[int, ...] | None = None,
         modes: Sequence[str] | None = None,
         value: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
     ) -> Self:
         """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D).
 
@@ -134,20 +147,30 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
 
         Or, with online EM, given the path of Parquet data (a file or a folder), which are never
         held in memory; `modes` and `value` name their columns.
+
+        `checkpoint` names a folder in which the fit keeps its state, every `checkpoint_every`
+        seconds. Killed and run again with the same data, settings and folder, it goes on from
+        there and ends with the same bits; ``random_state=None`` then takes the seed of the first
+        run. Interrupted when every chain has a draw, it keeps what there is, sets `interrupted_`
+        and raises the interrupt again.
         """
+        keep = Keep(checkpoint, checkpoint_every)
         if isinstance(X, (str, os.PathLike)):
             files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
-            return self.fit_rows(files, survey_files(files, self.progress))
+            return self.fit_rows(files, survey_files(files, self.progress), keep)
         wanted = self.shape if shape is None else shape
-        return self.fit_observations(*inputs.observe(X, y, wanted, modes, value))
+        data, labels, kind = inputs.observe(X, y, wanted, modes, value)
+        return self.fit_observations(data, labels, kind, keep)
 
-    def fit_observations(self, data: Observations, labels: Labels, kind: str | None = None) -> Self:
+    def fit_observations(
+        self, data: Observations, labels: Labels, kind: str | None = None, keep: Keep = NOTHING_KEPT
+    ) -> Self:
         """Sample the posterior given observations in coordinates, with the labels they stand for.
 
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
-        settings = self._settings(labels.names)
+        settings = self._settings(labels.names, keep=keep)
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         for concern in likelihood.data_concerns(data.values):
@@ -155,19 +178,22 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         kept = len(data.values) < COMPACT
         if kept:
             data = in_order(data)
-        self._adopt(fit_memory(data, settings), settings)
+        found = fit_memory(data, settings, keep)
+        self._adopt(found, settings)
         self.labels_, self.table_kind_ = labels, kind
         self.n_observations_, self.observed_ = len(data.values), data if kept else None
+        if found.outcome.interrupt is not None:
+            raise found.outcome.interrupt
         return self
 
-    def fit_rows(self, files: ParquetRows, survey: Survey) -> Self:
+    def fit_rows(self, files: ParquetRows, survey: Survey, keep: Keep = NOTHING_KEPT) -> Self:
         """Learn from Parquet data of which the labels are known.
 
         If the data cannot be read to their end, what was learned until then is kept, and the
         error says so.
         """
-        settings = self._settings(survey.labels.names)
-        found = fit_files(files, survey, settings)
+        settings = self._settings(survey.labels.names, keep=keep)
+        found = fit_files(files, survey, settings, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None
         self.n_observations_, self.observed_ = survey.n_observed, None
@@ -202,12 +228,17 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         self._set_fitted()
         return self
 
-    def _settings(self, names: Sequence[str] = (), seed: int | None = None) -> Settings:
+    def _settings(
+        self, names: Sequence[str] = (), seed: int | None = None, keep: Keep = NOTHING_KEPT
+    ) -> Settings:
         """The parameters, checked, for modes of these names.
 
-        With a `seed`, none is drawn: a user's generator moves on once per fit.
+        With a `seed`, none is drawn: a user's generator moves on once per fit. Without any, that of
+        the checkpoint is taken, if there is one.
         """
         parameters = self.get_params(deep=False)
+        if self.random_state is None and seed is None:
+            seed = seed_in(keep.folder)
         return resolve(parameters if seed is None else parameters | {"random_state": seed}, names)
 
     def _adopt(self, found: Fit, settings: Settings) -> None:
@@ -224,7 +255,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         self.prior_ = model.prior
         self.trace_ = [trace for _, trace in outcome.chains]
         self.sampled_, self.estimates_ = outcome.sampled, list(outcome.estimates)
-        self.seed_ = settings.seed
+        self.seed_, self.interrupted_ = settings.seed, outcome.interrupt is not None
         looks = max(len(trace.log_likelihood) for trace in self.trace_)
         self.warmup_ = settings.warmup if outcome.sampled else looks
         held = outcome.held_out

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bayesring.checkpoint import Checkpoint
+from bayesring.checkpoint.manifest import digest, open_checkpoint
 from bayesring.data.batches import Sources
 from bayesring.data.observations import Observations, standardised
 from bayesring.engine.threads import Threads
@@ -41,8 +44,25 @@ class Units(NamedTuple):
     scale: float
 
 
-def fit_memory(data: Observations, settings: Settings) -> Fit:
+class Keep(NamedTuple):
+    """Where a fit is to keep its state, and how often."""
+
+    folder: str | os.PathLike[str] | None = None
+    every: float = 30.0
+    """Seconds."""
+
+    def open(self, settings: Settings, data: str) -> AbstractContextManager[Checkpoint]:
+        """A checkpoint for these settings and data of this digest."""
+        return open_checkpoint(self.folder, self.every, {"data": data, **settings.facts()})
+
+
+NOTHING_KEPT = Keep()
+
+
+def fit_memory(data: Observations, settings: Settings, keep: Keep = NOTHING_KEPT) -> Fit:
     """Sample from the posterior, or learn rings, given observations in memory."""
+    parts = (data.shape, data.coords, data.values, *(e for e in data.given if e is not None))
+    known = "" if keep.folder is None else digest(*parts)
     likelihood = settings.model.likelihood
     location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
     units = Units(data.shape, location, scale)
@@ -53,16 +73,25 @@ def fit_memory(data: Observations, settings: Settings) -> Fit:
     settings.check_draw_fits(data.shape, model.policy.start(len(data.shape)), chains)
     if settings.inference == "online-em":
         sources = online.sources_in_memory(data, settings.seed)
-        return Fit(_learn(sources, units, n, model, settings, chains), model, units)
+        with keep.open(settings, known) as checkpoint:
+            outcome = _learn(sources, units, n, model, settings, chains, checkpoint)
+        return Fit(outcome, model, units)
     from bayesring.progress import chain_progress
 
     scans = settings.warmup + settings.draws
-    with chain_progress(settings.progress, chains, scans, settings.warmup) as report, engine:
-        outcome = run_chains(data, model, settings.sampling(n, scale), engine, report)
+    with (
+        keep.open(settings, known) as checkpoint,
+        chain_progress(settings.progress, chains, scans, settings.warmup) as report,
+        engine,
+    ):
+        sampling = settings.sampling(n, scale)
+        outcome = run_chains(data, model, sampling, engine, report, checkpoint)
     return Fit(outcome, model, units)
 
 
-def fit_files(files: ParquetRows, survey: Survey, settings: Settings) -> Fit:
+def fit_files(
+    files: ParquetRows, survey: Survey, settings: Settings, keep: Keep = NOTHING_KEPT
+) -> Fit:
     """Learn a ring from Parquet data, in bounded memory."""
     from bayesring.data.parquet import sources_of
 
@@ -71,11 +100,20 @@ def fit_files(files: ParquetRows, survey: Survey, settings: Settings) -> Fit:
     settings.check_draw_fits(survey.shape, model.policy.start(len(survey.shape)), 1)
     units = Units(survey.shape, coding.location, coding.scale)
     sources = sources_of(files, survey, coding, settings.seed)
-    return Fit(_learn(sources, units, survey.n_observed, model, settings, 1), model, units)
+    known = digest(survey.n_rows, np.array(survey.moments, dtype=float), *survey.counts)
+    with keep.open(settings, known) as checkpoint:
+        outcome = _learn(sources, units, survey.n_observed, model, settings, 1, checkpoint)
+    return Fit(outcome, model, units)
 
 
 def _learn(
-    sources: Sources, units: Units, n: int, model: Model, settings: Settings, rings: int
+    sources: Sources,
+    units: Units,
+    n: int,
+    model: Model,
+    settings: Settings,
+    rings: int,
+    checkpoint: Checkpoint,
 ) -> Outcome:
     """Learn `rings` rings from `n` observations of which shape and units are known.
 
@@ -88,7 +126,14 @@ def _learn(
     fitting = [size for size in sizes if 16 * size.parameters(units.shape) <= learning.max_bytes]
     with learning_progress(settings.progress, n) as report, Threads(settings.n_jobs) as engine:
         return online.run(
-            sources, model.likelihood, model.prior, fitting or sizes[:1], learning, engine, report
+            sources,
+            model.likelihood,
+            model.prior,
+            fitting or sizes[:1],
+            learning,
+            engine,
+            report,
+            checkpoint,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,14 @@ class Settings(NamedTuple):
     n_jobs: int
     progress: bool
 
+    def facts(self) -> dict[str, str]:
+        """All that a result depends on besides data, as text; not threads and progress bars."""
+        left_out = ("model", "seed", "n_jobs", "progress")
+        facts = {name: value for name, value in self._asdict().items() if name not in left_out}
+        facts |= {"random_state": self.seed, "rank": self.model.policy}
+        facts |= {"likelihood": self.model.likelihood, "prior": self.model.prior}
+        return {name: _as_text(value) for name, value in facts.items()}
+
     def count_chains(self, n: int) -> int:
         """Chains, or rings learned from independent starts, given `n` observations."""
         if self.chains is None:
@@ -81,6 +90,17 @@ class Settings(NamedTuple):
                 "chain; give a larger max_memory= or a smaller rank=, or code the modes so that "
                 "fewer places are empty."
             )
+
+
+def _as_text(value: Any) -> str:
+    """The same for equal values, in every process."""
+    if is_dataclass(value):
+        inner = (f"{each.name}={_as_text(getattr(value, each.name))}" for each in fields(value))
+        return f"{type(value).__name__}({', '.join(inner)})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_as_text, value))})"
+    plain = isinstance(value, str | int | float | np.ndarray | range | type(None))
+    return repr(value) if plain else type(value).__name__
 
 
 def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Settings:

@@ -3,7 +3,9 @@
 A result is written to a temporary name beside its destination, flushed to the disk and renamed.
 What may be at the destination: nothing, a regular file, a symbolic link to one of these, or, for
 formats that are a folder, a store of that format with nothing else in it. A temporary name is
-`.NAME.8 hex digits.tmp`; a store that is about to be removed is `.NAME.8 hex digits.old`.
+`.NAME.8 hex digits.tmp`; a store that is about to be removed is `.NAME.8 hex digits.old`. Whoever
+writes holds a lock on the temporary file; one that nobody holds was left by a process that was
+killed, and the next that writes the same name removes it.
 """
 
 from __future__ import annotations
@@ -15,9 +17,15 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 ZARR = "Zarr"
 """The only format that is a folder."""
@@ -25,6 +33,10 @@ METADATA = (".zgroup", ".zarray", ".zattrs", ".zmetadata", "zarr.json")
 """Files of a Zarr store besides the chunks of its arrays."""
 MOST_BYTES = 255
 """Of a file name."""
+TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp")
+"""Names of temporary files, with the name that they stand in for."""
+SECONDS_TO_LOCK = 10
+"""Age from which a temporary file without a lock is nobody's."""
 MOST_LINKS = 40
 """Symbolic links that are followed one after the other, as Linux does."""
 SPECIAL = (
@@ -80,10 +92,12 @@ def replacing(path: str | os.PathLike[str], folder_format: str | None = None) ->
     """
     text = _text(path)
     place = _destination(text, folder_format)
-    temporary = _unused_name(place, "tmp")
+    temporary, held = _unused_name(place, "tmp"), None
+    remove_temporaries(Path(place).parent, os.path.basename(place).__eq__)
     try:
         if folder_format is None:
             _create(text, temporary)
+            held = _hold(temporary)
             _keep_rights(place, temporary, stat.S_IRUSR | stat.S_IWUSR)
         else:
             _try_to_create(text, place)
@@ -97,6 +111,48 @@ def replacing(path: str | os.PathLike[str], folder_format: str | None = None) ->
             raise _refusal(text, error) from None
     finally:
         _remove(temporary)
+        if held is not None:
+            os.close(held)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is one that was being written."""
+    return TEMPORARY.fullmatch(name) is not None
+
+
+def remove_temporaries(folder: Path, is_ours: Callable[[str], bool]) -> None:
+    """Remove files that killed processes left of names that are ours; never a folder."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            found = TEMPORARY.fullmatch(entry.name)
+            if found and is_ours(found[1]) and entry.is_file(follow_symlinks=False):
+                _remove_if_free(Path(entry.path))
+
+
+def _remove_if_free(path: Path) -> None:
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime < SECONDS_TO_LOCK:
+            return
+        held = _hold(path)
+        if held is not None:
+            path.unlink(missing_ok=True)
+            os.close(held)
+
+
+def _hold(path: Path) -> int | None:
+    """Lock a file until the number returned is closed; None if that cannot be done.
+
+    It cannot if another process holds it, and not on Windows.
+    """
+    if fcntl is None:
+        return None
+    held = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        return None
+    return held
 
 
 def _text(path: str | os.PathLike[str]) -> str:

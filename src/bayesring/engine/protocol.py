@@ -72,6 +72,10 @@ class Engine(ABC):
     def map_pieces(self, work: Callable[[Item], Result], pieces: Sequence[Item]) -> list[Result]:
         """Run `work`, which maps no blocks, on independent pieces."""
 
+    def go_on(self) -> None:
+        """Called between two short pieces of work: raises if it was called off."""
+        return
+
     # ---- The verbs.
 
     def draw(self, update: Update, task: CoreTask, blocks: Blocks) -> Iterable[Drawn]:
@@ -120,8 +124,10 @@ class Engine(ABC):
 
     def learn(self, *arguments: Any) -> FloatArray:
         """One step of online EM on a batch, see `kernels.gradient.learn`."""
+        self.go_on()
         return np.asarray(gradient_kernel.learn(*arguments))
 
     def add_gradient(self, *arguments: Any) -> None:
         """Gradient and curvature of a batch, see `kernels.gradient.add_gradient`."""
+        self.go_on()
         gradient_kernel.add_gradient(*arguments)

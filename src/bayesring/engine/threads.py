@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -142,8 +142,11 @@ class Threads(Engine):
         futures = [self._drivers.submit(one, chain) for chain in chains]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
-        except BaseException:  # an interrupt while waiting
+        except BaseException:  # an interrupt while waiting: they end with the block at hand
             self._stop.set()
+            for future in futures:
+                future.cancel()
+            wait(futures)
             raise
         if self._stop.is_set():
             for future in futures:
@@ -159,17 +162,28 @@ class Threads(Engine):
             if self.n_jobs == 1 or len(pieces) <= 1:
                 return [work(piece) for piece in pieces]
             if self._drivers is not None:
-                return list(self._drivers.map(work, pieces))
+                try:
+                    return list(self._drivers.map(work, pieces))
+                except BaseException:
+                    self._stop.set()
+                    raise
             with ThreadPoolExecutor(self.n_jobs) as pool:
                 return list(pool.map(work, pieces))
+
+    def go_on(self) -> None:
+        """Stop here if the work was called off."""
+        if self._stop.is_set():
+            raise Stopped
 
     def map_blocks(
         self, operation: Callable[[Task, Block], Result], task: Task, blocks: Blocks
     ) -> Iterable[Result]:
         """Work on blocks here, with the help of threads that no chain needs."""
-        if self._stop.is_set():
-            raise Stopped
-        function = partial(operation, task)
+
+        def function(block: Block) -> Result:
+            self.go_on()
+            return operation(task, block)
+
         running = max(1, self._running)
         helpers = min(-(-(self.n_jobs - running) // running), len(blocks) - 1)
         if helpers <= 0 or self._helpers is None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesring.checkpoint import NOWHERE, Checkpoint
 from bayesring.data.blocks import observations_of
 from bayesring.data.observations import Observations
 from bayesring.data.splitting import hold_out, rejoin
@@ -26,11 +27,24 @@ from bayesring.infer import gibbs, holdout
 from bayesring.infer.holdout import RunningMoments, Watch
 from bayesring.infer.problem import BrokenChain, Method, Problem, StepInfo, make_problem
 from bayesring.infer.state import Draws, Outcome, ScanReport, Trace
+from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
 from bayesring.model.rank import Look, RankPolicy
 from bayesring.model.spec import Model
 from bayesring.model.types import FloatArray, RingState
 
+STANDING = (
+    "state",
+    "scan",
+    "rank",
+    "log_likelihood",
+    "described",
+    "losses",
+    "moments",
+    "likelihood",
+    "kept",
+)
+"""All of a chain that changes: what a checkpoint holds of it."""
 ADAPT, EXPLORE = 1 / 2, 3 / 4
 """Shares of the warm-up after which the rank rests, and after which exploration ends."""
 CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
@@ -44,6 +58,11 @@ class Length(NamedTuple):
     draws: int
     max_bytes: int
     """Budget of the kept draws of one chain."""
+
+    @property
+    def scans(self) -> int:
+        """All scans."""
+        return self.warmup + self.draws
 
     @property
     def adapt(self) -> int:
@@ -60,6 +79,15 @@ class Length(NamedTuple):
         return max(1, -(-self.draws * draw_bytes // self.max_bytes))
 
 
+class Kept(NamedTuple):
+    """One draw that is kept."""
+
+    ring: ring.FlatRing
+    nuisance: FloatArray
+    scan: int
+    weights: FloatArray
+
+
 @dataclass
 class Chain:
     """A chain on its way: where it stands and what has been seen."""
@@ -69,12 +97,41 @@ class Chain:
     state: RingState
     scale: float = 1.0
     report: Callable[[ScanReport], None] | None = None
+    checkpoint: Checkpoint = NOWHERE
     scan: int = 0
     rank: list[tuple[int, ...]] = field(default_factory=list)
     log_likelihood: list[float] = field(default_factory=list)
     described: dict[str, list[float]] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
     """Held-out loss after each scan of exploration; empty if nothing is held out."""
+    moments: tuple[RunningMoments, ...] = ()
+    """What is expected of held-out observations, see `Watch`."""
+    likelihood: Likelihood | None = None
+    """As calibrated while exploring, once it was."""
+    kept: list[Kept] = field(default_factory=list)
+
+    def resume(self) -> None:
+        """Go to where the chain stood when it was last written down, if ever."""
+        example = (self.state, RunningMoments.empty(0), self.kept_now(), self.likelihood)
+        found = self.checkpoint.find(self._piece, example)
+        if found is None:
+            return
+        for name in STANDING:
+            setattr(self, name, found[name])
+
+    def write_down(self, always: bool = False) -> None:
+        """Let the checkpoint have where the chain stands, between two scans."""
+        standing = {name: getattr(self, name) for name in STANDING}
+        self.checkpoint.keep(self._piece, standing, always=always)
+
+    @property
+    def _piece(self) -> str:
+        return f"chain-{self.number}"
+
+    def kept_now(self) -> Kept:
+        """The ring as it stands, to be kept."""
+        weights = np.concatenate([each.ravel() for each in self.state.weights])
+        return Kept(self.flat, self.state.nuisance, self.scan, weights)
 
     def step(self, problem: Problem, engine: Engine) -> StepInfo:
         """Go on by one scan, write down what is seen, and report it."""
@@ -102,6 +159,20 @@ class Chain:
         return ring.flatten(ring.weighted(self.state.cores, self.state.weights))
 
     @property
+    def draws(self) -> Draws:
+        """What was kept, as arrays; something was."""
+        rings, nuisance, scans, weights = zip(*self.kept, strict=True)
+        return Draws(
+            np.stack([one.flat for one in rings]),
+            rings[0].starts,
+            rings[0].bonds,
+            rings[0].strands,
+            np.stack(nuisance),
+            np.array(scans),
+            np.stack(weights),
+        )
+
+    @property
     def trace(self) -> Trace:
         """What was seen, as arrays."""
         return Trace(
@@ -119,14 +190,15 @@ def explore(
     held: Observations | None = None,
     engine: Engine = ONE_THREAD,
     until: int | None = None,
-) -> RunningMoments | None:
+) -> None:
     """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
 
     Ends with the exploration of `length`, or already after scan `until`. While the rank changes,
-    the likelihood is calibrated by the last scans, afterwards by all since; the moments of these
-    are what is returned.
+    the likelihood is calibrated by the last scans, afterwards by all since.
     """
-    watch = None if held is None else Watch(held)
+    watch = None if held is None else Watch(held, *chain.moments)
+    if chain.likelihood is not None:
+        problem = problem._replace(likelihood=chain.likelihood)
     last = length.explore if until is None else min(until, length.explore)
     while chain.scan < last:
         info = chain.step(problem, engine)
@@ -140,9 +212,11 @@ def explore(
                 likelihood = problem.likelihood.calibrate(
                     watch.data.values, moments.mean, moments.variance
                 )
+                chain.likelihood = likelihood
                 problem = problem._replace(likelihood=likelihood)
             if chain.scan == length.adapt:
                 watch.settle()
+            chain.moments = (watch.recent, watch.settled)
         if adapts:
             left = length.adapt - chain.scan
             look = Look(
@@ -156,7 +230,7 @@ def explore(
                 chain.losses,
             )
             chain.state = policy.adapt(chain.state, look)
-    return None if watch is None else watch.settled
+        chain.write_down(always=chain.scan == last)
 
 
 def collect(
@@ -165,28 +239,14 @@ def collect(
     """Settle, then keep draws."""
     while chain.scan < length.warmup:
         chain.step(problem, engine)
+        chain.write_down()
     thinning = length.thinning(sum(core.nbytes for core in chain.state.cores))
-    kept: list[ring.FlatRing] = []
-    nuisance: list[FloatArray] = []
-    scans: list[int] = []
-    weights: list[FloatArray] = []
-    for place in range(1, length.draws + 1):
+    for place in range(chain.scan - length.warmup + 1, length.draws + 1):
         chain.step(problem, engine)
-        if place % thinning == 0 or (place == length.draws and not kept):
-            kept.append(chain.flat)
-            nuisance.append(chain.state.nuisance)
-            scans.append(chain.scan)
-            weights.append(np.concatenate([each.ravel() for each in chain.state.weights]))
-    draws = Draws(
-        np.stack([one.flat for one in kept]),
-        kept[0].starts,
-        kept[0].bonds,
-        kept[0].strands,
-        np.stack(nuisance),
-        np.array(scans),
-        np.stack(weights),
-    )
-    return draws, chain.trace
+        if place % thinning == 0 or (place == length.draws and not chain.kept):
+            chain.kept.append(chain.kept_now())
+        chain.write_down(always=place == length.draws)
+    return chain.draws, chain.trace
 
 
 class Sampling(NamedTuple):
@@ -206,40 +266,66 @@ def run_chains(
     sampling: Sampling,
     engine: Engine,
     report: Callable[[ScanReport], None] | None = None,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> Outcome:
-    """Run several chains on an open engine."""
+    """Run several chains on an open engine, from where the checkpoint has them.
+
+    Interrupted when every chain has kept a draw, it returns what there is, and why.
+    """
     likelihood, prior, policy = model
     length, seed, n_chains, method, scale = sampling
     explored, held, predicted = data, None, None
     wanted = likelihood.calibrates or policy.judges
     if wanted and length.explore - length.adapt >= CALIBRATE_AFTER:
         explored, held = hold_out(data, seed)
-    handed = [explored]
-    del data, explored  # blocks hold all of it
-    problem = make_problem(handed.pop(), likelihood, prior, method, engine)
-    size = policy.start(len(problem.shape))
+    shape, size = data.shape, policy.start(len(data.shape))
+    empty = Problem(shape, (), (), likelihood, prior.for_shape(shape), method.update, method.dtype)
     chains = []
     for number in range(n_chains):
         streams = Streams.of_chain(seed, number)
-        state = gibbs.init(streams, problem, size)
-        chains.append(Chain(number, streams, state, scale, report))
-
-    def explore_one(chain: Chain) -> RunningMoments | None:
+        state = gibbs.init(streams, empty, size)
+        chains.append(
+            Chain(number, streams, state, scale, report, checkpoint, likelihood=likelihood)
+        )
+    for chain in chains:
+        chain.resume()
+    finished = all(chain.scan == length.scans for chain in chains)
+    handed = [explored]
+    del data, explored  # blocks hold all of it
+    problem: Problem | None = None
+    if not finished:
+        problem = make_problem(handed.pop(), likelihood, prior, method, engine)
         watched = None if held is None else held.data
-        return explore(chain, problem, policy, length, watched, engine)
-
-    moments = [each for each in engine.map_chains(explore_one, chains) if each is not None]
+        engine.map_chains(
+            partial(
+                explore,
+                problem=problem,
+                policy=policy,
+                length=length,
+                held=watched,
+                engine=engine,
+            ),
+            chains,
+        )
     if held is not None:
-        predicted = holdout.pooled(held.data, moments)
+        predicted = holdout.pooled(held.data, [chain.moments[-1] for chain in chains])
         likelihood = likelihood.calibrate(held.data.values, predicted.mean, predicted.variance)
+    if problem is not None and held is not None:
         first, problem = problem.views[0], problem._replace(views=())  # room for the next
         explored = observations_of(first, problem.shape)
         del first
         handed = [rejoin(explored, held)]
         del explored
         problem = make_problem(handed.pop(), likelihood, prior, method, engine)
-
-    def collect_one(chain: Chain) -> tuple[Draws, Trace]:
-        return collect(chain, problem, length, engine)
-
-    return Outcome(likelihood, engine.map_chains(collect_one, chains), predicted)
+    interrupt: BaseException | None = None
+    if problem is not None:
+        try:
+            engine.map_chains(
+                partial(collect, problem=problem, length=length, engine=engine), chains
+            )
+        except (KeyboardInterrupt, SystemExit) as error:
+            if not all(chain.kept for chain in chains):
+                raise
+            interrupt = error
+    found = [(chain.draws, chain.trace) for chain in chains]
+    return Outcome(likelihood, found, predicted, interrupt=interrupt)

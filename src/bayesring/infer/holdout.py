@@ -53,10 +53,16 @@ class RunningMoments(NamedTuple):
 class Watch:
     """Held-out observations while a chain explores, and what it expects of them."""
 
-    def __init__(self, data: Observations) -> None:
+    def __init__(
+        self,
+        data: Observations,
+        recent: RunningMoments | None = None,
+        settled: RunningMoments | None = None,
+    ) -> None:
         self.data = data
         self._columns = np.ascontiguousarray(data.coords.T, dtype=np.int32)
-        self.recent = self.settled = RunningMoments.empty(len(data.values))
+        self.recent = recent or RunningMoments.empty(len(data.values))
+        self.settled = settled or self.recent
 
     def see(
         self, flat: FlatRing, likelihood: Likelihood, nuisance: FloatArray, engine: Engine

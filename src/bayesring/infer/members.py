@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesring.checkpoint import NOWHERE, Checkpoint
 from bayesring.data.batches import Chunk, Feed, Position, Rows
 from bayesring.data.observations import Observations
 from bayesring.engine.protocol import Engine
@@ -105,6 +106,7 @@ class Course(NamedTuple):
     prior: RingPrior
     engine: Engine
     report: Report | None = None
+    checkpoint: Checkpoint = NOWHERE
 
     def setting(self, likelihood: Likelihood) -> Setting:
         """With a likelihood that may have been calibrated."""
@@ -188,12 +190,33 @@ class _UntilFailure:
             self.failure = error
 
 
-def train(member: Member, rows: Rows, course: Course) -> Member:
+class Way(NamedTuple):
+    """Where a ring stands on its way through the data, between two looks."""
+
+    schedule: Schedule
+    member: Member
+    best: RingEstimate
+    """To go back to."""
+    late: tuple[RingEstimate, ...] = ()
+    """To be averaged in the end."""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to learn, or to learn from."""
+        return self.schedule.phase is Phase.DONE or self.member.failure is not None
+
+    def end(self) -> Member:
+        """The ring that was learned."""
+        member, losses = self.member, self.member.seen.losses
+        averages = averaged(member.estimate, list(self.late))
+        return member._replace(estimate=averages, loss=min(self.schedule.best, losses[-1]))
+
+
+def train(member: Member, rows: Rows, course: Course, piece: str) -> Member:
     """Learn until held-out predictions stop getting better."""
     judges = member.likelihood.calibrates
     schedule = Schedule.begin(course.most_looks(member.estimate.n_observations))
-    with closing(course.feed(member, rows)) as feed:
-        return _follow(schedule, member, feed, course, judges)
+    return _follow(Way(schedule, member, member.estimate), rows, course, judges, piece)
 
 
 def rejoin(member: Member, rows: Rows, course: Course) -> Member:
@@ -203,29 +226,36 @@ def rejoin(member: Member, rows: Rows, course: Course) -> Member:
     if member.failure is not None:
         return member
     schedule = Schedule.settling(course.most_looks(estimate.n_observations))
-    with closing(course.feed(member, rows)) as feed:
-        return _follow(schedule, member, feed, course, judges=False)
+    way = Way(schedule, member, estimate)
+    return _follow(way, rows, course, judges=False, piece=f"settled-{member.number}")
 
 
-def _follow(schedule: Schedule, member: Member, feed: Feed, course: Course, judges: bool) -> Member:
-    """Look, and do what the schedule advises, until it is done or the rows end."""
-    kept = member.estimate
-    late: list[RingEstimate] = []
-    while schedule.phase is not Phase.DONE:
-        member = look(member, feed, schedule, course, judges)
-        finding = not schedule.expects
-        schedule, advice = schedule.after(member.seen.losses[-1])
-        estimate, setting = member.estimate, course.setting(member.likelihood)
-        if advice.keep:
-            kept = estimate
-        if advice.go_back:
-            estimate = gone_back(estimate, kept)
-        if advice.wake or (finding and member.failure is not None):
-            estimate = forgotten(em.expect(estimate, setting))
-        if advice.late or member.failure is not None:
-            late.append(estimate)
-        member = member._replace(estimate=estimate)
-        if member.failure is not None:
-            break
-    loss = min(schedule.best, member.seen.losses[-1])
-    return member._replace(estimate=averaged(member.estimate, late), loss=loss)
+def _follow(way: Way, rows: Rows, course: Course, judges: bool, piece: str) -> Member:
+    """Look, and do what the schedule advises, until it is done or the rows end.
+
+    Goes on from where the checkpoint has this `piece`; rows that failed are tried again.
+    """
+    way = course.checkpoint.find(piece, way) or way
+    with closing(course.feed(way.member, rows)) as feed:
+        while not way.done:
+            way = _one_look(way, feed, course, judges)
+            if way.member.failure is None:
+                course.checkpoint.keep(piece, way, always=way.done)
+    return way.end()
+
+
+def _one_look(way: Way, feed: Feed, course: Course, judges: bool) -> Way:
+    schedule, member, best, late = way
+    member = look(member, feed, schedule, course, judges)
+    finding = not schedule.expects
+    schedule, advice = schedule.after(member.seen.losses[-1])
+    estimate, setting = member.estimate, course.setting(member.likelihood)
+    if advice.keep:
+        best = estimate
+    if advice.go_back:
+        estimate = gone_back(estimate, best)
+    if advice.wake or (finding and member.failure is not None):
+        estimate = forgotten(em.expect(estimate, setting))
+    if advice.late or member.failure is not None:
+        late = (*late, estimate)
+    return Way(schedule, member._replace(estimate=estimate), best, late)

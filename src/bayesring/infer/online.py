@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import logsumexp
 
+from bayesring.checkpoint import NOWHERE, Checkpoint
 from bayesring.data.batches import ArrayRows, Rows, Sources
 from bayesring.data.observations import Observations, in_order
 from bayesring.data.splitting import hold_out
@@ -74,18 +75,25 @@ def run(
     learning: Learning,
     engine: Engine,
     report: Report | None = None,
+    checkpoint: Checkpoint = NOWHERE,
 ) -> Outcome:
     """Learn rings and draw from around them, on an open engine."""
     bound = prior.for_shape([len(each) for each in sources.part.counts])
-    course = Course(sources.judged, learning, bound, engine, report)
+    course = Course(sources.judged, learning, bound, engine, report, checkpoint)
 
-    def fresh(number: int, size: RingSize, rows: Rows) -> Member:
-        return train(begin(number, size, rows, likelihood, course), rows, course)
+    def fresh(number: int, size: RingSize, rows: Rows, piece: str) -> Member:
+        return train(begin(number, size, rows, likelihood, course), rows, course, piece)
 
-    first = choose(sizes, lambda size: fresh(0, size, sources.sample), engine)
+    def candidate(size: RingSize) -> Member:
+        name = "x".join(map(str, size.bonds))
+        return fresh(0, size, sources.sample, f"candidate-{size.strands}-{name}")
+
+    first = choose(sizes, candidate, engine)
     size, tried = first.estimate.size, sources.sample is sources.part
     others = range(1 if tried else 0, learning.members)
-    members = engine.map_pieces(lambda each: fresh(each, size, sources.part), others)
+    members = engine.map_pieces(
+        lambda each: fresh(each, size, sources.part, f"ring-{each}"), others
+    )
     members = [first, *members] if tried else members
     likelihood, predicted, width = judge(members, course, likelihood, sources.is_held_out)
     members = [
@@ -178,11 +186,16 @@ def measured(member: Member, rows: Rows, course: Course) -> Member:
     """
     if member.failure is not None:
         return member
+    piece = f"measured-{member.number}"
+    found = course.checkpoint.find(piece, member.estimate)
+    if found is not None:
+        return member._replace(estimate=found)
     setting, size = course.setting(member.likelihood), course.learning.batch_size
     try:
         estimate = em.measure(member.estimate, rows, course.streams(member), size, setting)
     except (OSError, ValueError) as error:
         return member._replace(failure=error)
+    course.checkpoint.keep(piece, estimate, always=True)
     return member._replace(estimate=estimate)
 
 

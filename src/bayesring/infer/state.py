@@ -66,6 +66,8 @@ class Outcome(NamedTuple):
     """The rings of online EM, which may go on with more data."""
     failure: Exception | None = None
     """What ended a stream of data before its time."""
+    interrupt: BaseException | None = None
+    """What ended the chains before theirs; there are fewer draws then."""
 
 
 class ScanReport(NamedTuple):

@@ -1,0 +1,147 @@
+"""What a checkpoint folder belongs to: which data, which settings, which seed, and to whom now."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesring.checkpoint import generations
+from bayesring.checkpoint.keeping import Checkpoint
+from bayesring.data.writing import check_folder, is_temporary
+
+FIT, LOCK = "fit", "lock"
+"""Names of the file on the fit as a whole, and of the one that a running fit holds."""
+DATA, SEED, VERSION = "data", "random_state", "bayesring"
+
+
+@contextmanager
+def open_checkpoint(
+    folder: str | os.PathLike[str] | None, every: float, facts: Mapping[str, str]
+) -> Iterator[Checkpoint]:
+    """The checkpoint of a fit, in a folder of its own that no other process uses meanwhile.
+
+    Parameters
+    ----------
+    folder : made if it does not exist; else empty, or the one of an earlier run of the same fit;
+        None keeps nothing
+    every : seconds between two writes
+    facts : what must be the same in a run that goes on, as text: data, settings, seed
+    """
+    if folder is None:
+        yield Checkpoint()
+        return
+    check_interval(every)
+    check_folder(folder)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    _check_contents(place)
+    facts = {VERSION: version("bayesring"), **facts}
+    with _alone(place):
+        generations.clear_leftovers(place)
+        found = _read(place)
+        if found is None:
+            for _ in range(2):  # both generations, since it is never written again
+                generations.write(place, FIT, dict(facts), [])
+        else:
+            _check_same(place, found, facts)
+        yield Checkpoint(place, every)
+
+
+def seed_in(folder: str | os.PathLike[str] | None) -> int | None:
+    """The seed of the fit that a folder belongs to, if it is one."""
+    if folder is None or not Path(folder).is_dir():
+        return None
+    found = _read(Path(folder))
+    return None if found is None else int(found[SEED])
+
+
+def digest(*parts: Any) -> str:
+    """Text that stands for arrays, numbers and text, and for nothing else."""
+    total = hashlib.sha256()
+    for part in parts:
+        array = np.ascontiguousarray(part)
+        total.update(f"{array.dtype.str} {array.shape} ".encode())
+        total.update(array.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()[:32]
+
+
+def check_interval(every: Any) -> None:
+    """Refuse what is no number of seconds."""
+    is_number = isinstance(every, int | float) and not isinstance(every, bool)
+    if not is_number or not 0 <= every < float("inf"):
+        raise ValueError(
+            f"checkpoint_every must be a number of seconds, zero or more, got {every!r}."
+        )
+
+
+def _read(place: Path) -> dict[str, str] | None:
+    try:
+        found = generations.read(place, FIT)
+    except generations.Damaged as error:
+        raise ValueError(f"{error} Delete the folder to begin anew.") from None
+    return None if found is None else found[0]
+
+
+def _check_contents(place: Path) -> None:
+    """Refuse a folder that holds something else: it may be the wrong one."""
+    names = sorted(os.listdir(place))
+    if f"{FIT}{generations.NEW}" in names or f"{FIT}{generations.OLD}" in names:
+        return
+    foreign = [name for name in names if name != LOCK and not is_temporary(name)]
+    if foreign:
+        raise ValueError(
+            f"checkpoint must name a new or empty folder, or that of an earlier run, but {place} "
+            f"holds {foreign[0]!r}."
+        )
+
+
+def _check_same(place: Path, found: Mapping[str, str], facts: Mapping[str, str]) -> None:
+    """Refuse to go on with another fit."""
+    for name in sorted({*found, *facts}, key=lambda each: (each != VERSION, each != DATA, each)):
+        before, now = found.get(name), facts.get(name)
+        if before == now:
+            continue
+        if name == DATA:
+            differs = "other data"
+        elif name == VERSION:
+            differs = f"bayesring {before}, but this is {now}"
+        else:
+            differs = f"{name}={before}, but now {name}={now}"
+        raise ValueError(
+            f"The checkpoint {place} belongs to a fit with {differs}; use another folder, or "
+            "delete this one to begin anew."
+        )
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Hold the folder, so that no second process writes to it.
+
+    The system lets go of it when this one ends, however it ends.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with open(place / LOCK, "wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"The checkpoint {place} is in use by another fit that is still running."
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)
