@@ -47,7 +47,10 @@ test: lint types  ## lint, types and tests, under 10 minutes
 test-slow: setup  ## the statistical tests at full length
 	$(BIN)/python -m pytest -n 2 -m slow -v
 
-.PHONY: docs test-oldest test-wheel
+.PHONY: docs test-oldest test-wheel kills
+
+kills: setup  ## kill fits at 200 random moments and see that they go on with the same bits; about 8 minutes
+	$(BIN)/python -m tests.checkpoint.kills --kills $(or $(KILLS),200)
 
 docs: setup  ## links, examples, skeletons and the map of the code are true
 	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
