@@ -192,3 +192,29 @@ def test_killed_at_random_moments() -> None:
     counts = kill_all_kinds(5, seed=1, names=["gibbs", "online EM"])
     assert sum(killed for killed, _ in counts.values()) >= 5
     assert sum(ended for _, ended in counts.values()) >= 2
+
+
+def test_chains_of_unequal_length_can_be_judged_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bayesring.infer import chains
+
+    step = chains.Chain.step
+
+    def interrupted(self: chains.Chain, *arguments: object) -> object:
+        if self.number == 1 and self.scan == 62:
+            raise KeyboardInterrupt
+        return step(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(chains.Chain, "step", interrupted)
+    ring = TensorRing(2, warmup=50, draws=40, chains=2, random_state=0, n_jobs=1, progress=False)
+    with pytest.raises(KeyboardInterrupt):
+        ring.fit(*data("gibbs"))
+    assert [len(each.flat) for each in ring.posterior_.chains] == [40, 12]
+    with pytest.warns(UserWarning, match="draws"):
+        found = ring.diagnostics()
+    assert np.isfinite(found.summary.mean).all()
+    tree = ring.to_datatree()
+    assert dict(tree["posterior"].sizes)["draw"] == 12
+    ring.report(tmp_path / "report.html", progress=False)
+    ring.save(tmp_path / "model.ring")

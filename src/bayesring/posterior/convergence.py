@@ -90,7 +90,7 @@ def diagnose(
     summary = Summary(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     slow = []
     if warmup is not None:
-        n_scans = len(traces[0].log_likelihood) - warmup
+        n_scans = min(len(trace.log_likelihood) for trace in traces) - warmup
         slow = _slow_chains(names, summary, posterior, warmup, n_scans)
     problems = [
         *slow,
@@ -101,13 +101,21 @@ def diagnose(
 
 
 def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
-    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each."""
-    described = {
-        name: np.stack([trace.described[name][warmup:] for trace in traces])
-        for name in traces[0].described
+    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each.
+
+    Interrupted chains differ in length; all are cut to the shortest.
+    """
+    end = min(len(trace.log_likelihood) for trace in traces)
+    return {
+        name: np.stack([numbers[warmup:end] for numbers in each])
+        for name, each in _scalar_traces(traces).items()
     }
-    log_likelihood = np.stack([trace.log_likelihood[warmup:] for trace in traces])
-    return described | {"log likelihood": log_likelihood}
+
+
+def _scalar_traces(traces: Sequence[Trace]) -> dict[str, list[FloatArray]]:
+    """The same over all scans of each chain."""
+    described = {name: [trace.described[name] for trace in traces] for name in traces[0].described}
+    return described | {"log likelihood": [trace.log_likelihood for trace in traces]}
 
 
 def entry_draws(posterior: Posterior, cells: IntArray) -> FloatArray:
@@ -151,7 +159,7 @@ def to_datatree(
             ("chain", "draw"),
             np.stack([numbers[rows] for numbers, rows in zip(each, kept, strict=True)]),
         )
-        for name, each in (scalar_draws(traces, 0) if sampled else {}).items()
+        for name, each in (_scalar_traces(traces) if sampled else {}).items()
     }
     statistics = {name: scalars.pop(name) for name in ("log_likelihood",) if name in scalars}
     entries = (("chain", "draw", "cell"), entry_draws(posterior, cells))
