@@ -175,6 +175,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         likelihood.check(data.values)
         for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=3)
+        settings.check_ring_fits(data.shape, len(data.values))
         kept = len(data.values) < COMPACT
         if kept:
             data = in_order(data)

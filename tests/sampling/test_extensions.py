@@ -53,6 +53,7 @@ def run(likelihood, prior, seed, n=4_000, given=NOTHING):
         return geweke(likelihood, prior, JOINT, seed, n, STRANDS, given)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("middle", [Chain(), Graph()], ids=name_of)
 def test_coupled_slices(monkeypatch, middle, seed):
     monkeypatch.setattr(gibbs, "RUN", 2)  # several runs, borders between them
@@ -209,6 +210,7 @@ def operations_method(block_size):
     return Method(block_size=block_size)
 
 
+@pytest.mark.ci
 def test_heavy_tails(seed):
     prior = RingPrior((DEFAULT,), UnitWeights())
     result = run(StudentT(), prior, seed)
@@ -227,6 +229,7 @@ def test_the_ladder_sees_a_forgotten_augmentation(monkeypatch, seed):
     assert abs(result.z).max() > LIMIT, f"seed {seed}: went unseen, {result.worst()}"
 
 
+@pytest.mark.ci
 def test_counts(seed):
     given = Given(offset=np.linspace(-1.0, 1.0, len(COORDS)), exposure=EXPOSURE)
     result = run(Counts(), NARROW, seed, 3_000, given)
