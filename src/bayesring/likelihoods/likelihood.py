@@ -38,7 +38,7 @@ class Likelihood(ABC):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """Weight and shift of the Gaussian surrogate; `fitted` and `rng` matter only if `augments`."""
+        """Weight and shift of the Gaussian surrogate; `rng` and `fitted` are for `augments` only."""
 
     @abstractmethod
     def statistics(

@@ -1,7 +1,8 @@
-"""Archives of plain arrays that need not be trusted: nothing is believed before it is checked.
+"""Safe reading of untrusted archives of plain arrays: everything is checked before it is used.
 
-What an archive declares is held against the bytes that are really there before memory is taken, so
-that reading never takes much more of it than the file is long. Every refusal is a ValueError.
+The sizes an archive declares are compared with the bytes actually present before memory is
+allocated, so reading never takes much more memory than the size of the file. Every rejection is a
+ValueError.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from numpy.typing import NDArray
 MOST_MEMBERS = 100_000
 LONGEST_NAME = 200
 LARGEST_DESCRIPTION = 1 << 20
-"""Bytes of the description, which holds no array."""
+"""Maximum size in bytes of the description, which holds no array."""
 ENCRYPTED = 0x1
 MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(
     r"\{'descr': '([<>|][biufcUMm][0-9]{1,9}(?:\[[0-9]{0,9}[a-zA-Z]{1,2}\])?)', "
     r"'fortran_order': (True|False), 'shape': \(((?:[0-9]{1,18},? ?){0,64})\), \} *\n"
 )
-"""The only way in which NumPy writes the header of an array of plain numbers, dates or text."""
+"""The only form in which NumPy writes the header of an array of plain numbers, dates or text."""
 LAST_CHARACTER = 0x10FFFF
 
 BROKEN = (
@@ -42,25 +43,25 @@ BROKEN = (
     RuntimeError,
     ValueError,
 )
-"""What `zipfile`, `json` and NumPy raise for files that are damaged."""
+"""What `zipfile`, `json` and NumPy raise for damaged files."""
 
 
 class ArchiveContents(NamedTuple):
-    """What an archive holds."""
+    """Contents of an archive."""
 
     description: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A file opened for reading; a folder, a pipe or a device is refused without waiting."""
+    """A file opened for reading; a folder, pipe or device is rejected without blocking."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError("it is no regular file")
     return open(path, "rb")
 
 
 def open_archive(file: BinaryIO) -> zipfile.ZipFile:
-    """A zip archive whose members are stored as they are and fit into the file."""
+    """A zip archive whose members are stored uncompressed and fit into the file."""
     size = os.fstat(file.fileno()).st_size
     if not size:
         raise ValueError("it is empty")
@@ -87,7 +88,7 @@ def open_archive(file: BinaryIO) -> zipfile.ZipFile:
 
 
 def read_description(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    """A JSON object, without NaN and without two entries of one name."""
+    """A JSON object without NaN or duplicate keys."""
     size = archive.getinfo(name).file_size
     if size > LARGEST_DESCRIPTION:
         raise ValueError(f"{name} has {size:,} bytes, more than {LARGEST_DESCRIPTION:,}")
@@ -102,7 +103,7 @@ def read_description(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 
 
 def read_arrays(archive: zipfile.ZipFile, description: str) -> dict[str, NDArray[Any]]:
-    """All arrays by name; what is neither an array nor the description is refused."""
+    """All arrays by name; anything that is neither an array nor the description is rejected."""
     arrays = {}
     for name in archive.namelist():
         if name == description:
@@ -114,7 +115,7 @@ def read_arrays(archive: zipfile.ZipFile, description: str) -> dict[str, NDArray
 
 
 def parse_array(content: bytes, name: str) -> NDArray[Any]:
-    """The array of an npy file, in memory of its own and the machine's byte order."""
+    """The array of an npy file, as a copy in native byte order."""
     if not content.startswith(MAGIC) or len(content) < 10:
         raise ValueError(f"{name!r} does not begin as an array of NumPy")
     begin = 10 + int.from_bytes(content[8:10], "little")
@@ -132,7 +133,7 @@ def parse_array(content: bytes, name: str) -> NDArray[Any]:
             f"{name!r} declares the shape {shape} of {dtype}, {declared:,} bytes, but holds "
             f"{found:,}"
         )
-    if max(shape, default=0) > 2**31:  # of an array that is empty
+    if max(shape, default=0) > 2**31:  # for an empty array
         raise ValueError(f"{name!r} declares the shape {shape}")
     flat = np.frombuffer(content, dtype, offset=begin)
     _check_bits(flat, name)
@@ -141,7 +142,7 @@ def parse_array(content: bytes, name: str) -> NDArray[Any]:
 
 
 def _check_bits(flat: NDArray[Any], name: str) -> None:
-    """Refuse bits that stand for no character or truth value."""
+    """Reject bits that do not represent a character or boolean."""
     kind, largest = flat.dtype.kind, 0
     if kind == "U" and flat.size:
         largest = int(flat.view(f"{flat.dtype.byteorder.replace('|', '=')}u4").max())
@@ -152,7 +153,7 @@ def _check_bits(flat: NDArray[Any], name: str) -> None:
 
 
 def _constant(name: str) -> float:
-    """Infinity is a number that a prior may have; NaN is none."""
+    """Allow infinity, which a prior may use, but not NaN."""
     if name == "Infinity":
         return float("inf")
     raise ValueError(f"the description holds {name}, which is no number")

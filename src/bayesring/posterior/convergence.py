@@ -1,7 +1,7 @@
-"""Can the chains be trusted? A table of gauge-free quantities, and what is wrong in plain words.
+"""Can the chains be trusted? A table of gauge-invariant quantities, and problems in plain words.
 
-Only what the posterior determines is judged: entries, noise, log likelihood. Cores and weights
-wander along the gauge for ever, and would fail every test for no reason.
+Only quantities that the posterior determines are checked: entries, noise, log likelihood. Cores and
+weights wander along the gauge forever and would fail every test for no reason.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from bayesring.posterior.diagnostics import Summary, summarise
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100
 N_CELLS = 50
-"""Cells looked at when the user names none."""
+"""Number of cells checked if the user gives none."""
 
 
 class DiagnosticWarning(UserWarning):
-    """The chains should not be relied on as they are."""
+    """The chains should not be relied on in their current state."""
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """One row per quantity, and the problems found, a sentence each.
+    """One row per quantity, and the problems found, one sentence each.
 
     Parameters
     ----------
     names : of the quantities
     summary : mean, sd, mcse, ess_bulk, ess_tail, rhat, one number per quantity
-    problems : what is wrong and what to do; empty if all is well
+    problems : what is wrong and what to do about it; empty if there is nothing wrong
     """
 
     names: tuple[str, ...]
@@ -69,11 +69,11 @@ def diagnose(
     cells: IntArray | None = None,
     seed: int = 0,
 ) -> Diagnostics:
-    """Judge noise, log likelihood, and entries at `cells` (n, D), or at some cells at random.
+    """Check noise, log likelihood, and entries at `cells` (n, D) or at some random cells.
 
     `warmup` is None if nothing was sampled: rings of online EM are not chains.
 
-    Cells that were asked for have a row each; of random ones the worst has.
+    Requested cells get a row each; for random cells only the worst gets one.
     """
     scalars = {} if warmup is None else scalar_draws(traces, warmup)
     names = list(scalars)
@@ -101,7 +101,7 @@ def diagnose(
 
 
 def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
-    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each."""
+    """Noise and other likelihood parameters, and the log likelihood, (chains, draws) each."""
     described = {
         name: np.stack([trace.described[name][warmup:] for trace in traces])
         for name in traces[0].described
@@ -120,7 +120,7 @@ def entry_draws(posterior: Posterior, cells: IntArray) -> FloatArray:
 
 
 def _matching_draws(posterior: Posterior) -> list[IntArray]:
-    """For each chain, which of its kept draws to take so that all chains have equally many."""
+    """Indices of the draws to use from each chain so that all chains have equally many."""
     shortest = min(len(draws.scans) for draws in posterior.chains)
     return [
         np.linspace(0, len(draws.scans) - 1, shortest).round().astype(int)
@@ -129,7 +129,7 @@ def _matching_draws(posterior: Posterior) -> list[IntArray]:
 
 
 def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
-    """Some cells of the tensor, the same for the same seed."""
+    """Random cells of the tensor, the same for the same seed."""
     rng = np.random.default_rng(seed)
     return np.stack([rng.integers(0, size, N_CELLS) for size in shape], axis=1)
 
@@ -137,7 +137,7 @@ def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
 def to_datatree(
     posterior: Posterior, traces: Sequence[Trace], sampled: bool, cells: IntArray
 ) -> Any:
-    """Draws as an `xarray.DataTree` with the groups that ArviZ knows; scalars only if sampled."""
+    """Draws as an `xarray.DataTree` with ArviZ's groups; scalars only if they were sampled."""
     try:
         import xarray as xr
     except ImportError:
@@ -168,7 +168,7 @@ def to_datatree(
 def _slow_chains(
     names: Sequence[str], summary: Summary, posterior: Posterior, warmup: int, draws: int
 ) -> list[str]:
-    """Sentences on chains that disagree, and on too few effective draws."""
+    """Messages about chains that disagree and about too few effective draws."""
     if np.isnan(summary.rhat).any():
         return [
             f"{draws} draws per chain are too few to judge; keep more, with draws={ESS_PER_CHAIN} "
@@ -195,7 +195,7 @@ def _slow_chains(
 
 
 def _ring_problems(posterior: Posterior, n_observations: int) -> list[str]:
-    """Sentences on rank and size."""
+    """Messages about rank and size."""
     problems = []
     ranks = [draws.rank for draws in posterior.chains]
     if len(set(ranks)) > 1:
