@@ -38,7 +38,7 @@ class Likelihood(ABC):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """Weight and shift of the Gaussian surrogate; `rng` and `fitted` are for `augments` only."""
+        """Weight and shift of the Gaussian surrogate; `rng` and `fitted` only if `augments`."""
 
     @abstractmethod
     def statistics(
