@@ -97,8 +97,9 @@ Some cells of real data were hidden, a ring of rank 5 was fitted to the rest (th
 other settings at their defaults), and the hidden values were compared with their intervals. An
 honest 90 % interval contains 90 % of them. Means over seeds {seeds}, with the range over seeds:
 
-| data | 50 % coverage | 90 % coverage | RMSE | CRPS | log score | 50 % coverage, assuming normal
-noise | |---|---|---|---|---|---|---| {table}
+| data | 50 % coverage | 90 % coverage | RMSE | CRPS | log score | 50 %, assuming normal noise |
+|---|---|---|---|---|---|---|
+{table}
 
 ## Why this works
 
