@@ -460,7 +460,7 @@ def test_demo_leaves_pictures_numbers_and_a_report(quick_demo, tmp_path):
     assert 0.5 < numbers["coverage"] <= 1
     for name in ("completion.png", "rank.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
-    assert "What it says" in (tmp_path / "out" / "report.html").read_text()
+    assert "Results</h2>" in (tmp_path / "out" / "report.html").read_text()
     assert f"{numbers['psnr']:.2f} dB" in (tmp_path / "out" / "report.md").read_text()
 
 
