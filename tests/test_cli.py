@@ -246,7 +246,7 @@ def test_dry_run_without_gaps(tmp_path):
         (["complete", "{in}", "-o", "nowhere/out.csv"], "there is no folder nowhere."),
         (
             ["complete", "{in}", "-o", "out.xls"],
-            "error: out.xls has a file extension that is not known",
+            "error: out.xls has an unknown file extension",
         ),
         (["complete", "{in}", "-o", "-", "--json"], "would both write to standard output"),
         (["complete", "{in}", "-o", "{out}", "--modes", "a,b"], "error: modes names 'a', which is"),

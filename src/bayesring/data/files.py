@@ -46,7 +46,7 @@ def extension(path: str) -> str:
         if path.lower().endswith(each):
             return each
     raise ValueError(
-        f"{path} has a file extension that is not known; known are {', '.join(known)}."
+        f"{path} has an unknown file extension; known extensions are {', '.join(known)}."
     )
 
 

@@ -24,7 +24,7 @@ KINDS = {
     "i": "numbers",
     "u": "numbers",
     "f": "numbers",
-    "b": "truth values",
+    "b": "booleans",
     "M": "dates",
     "m": "durations",
 }
@@ -92,7 +92,7 @@ def as_keys(values: Any, name: str) -> NDArray[Any]:
     if kind not in KINDS:
         raise ValueError(
             f"column {name!r} holds values of type {keys.dtype}, but a key must be text, a number, "
-            "a date, a duration or a truth value."
+            "a date, a duration or a boolean."
         )
     if kind in "fMm":
         _refuse_missing(np.isnan(keys) if kind == "f" else np.isnat(keys), name)
@@ -131,7 +131,7 @@ def bad_text(texts: Collection[str]) -> tuple[int, str] | None:
     room = min(LONGEST, allowed // (4 * max(1, len(texts))))
     for place, text in enumerate(texts):
         if "\0" in text:
-            return place, "holds text with a NUL character, which no key may have,"
+            return place, "holds text with a NUL character, which keys may not contain,"
         if longest > room and len(text) > room:
             return place, (
                 f"holds a text of {len(text):,} characters, but a key may have at most {room:,},"
@@ -202,7 +202,7 @@ def _from_objects(objects: NDArray[Any], name: str) -> NDArray[Any]:
     listed = " and ".join(sorted(each.__name__ for each in types))
     raise ValueError(
         f"column {name!r} holds Python objects of type {listed}, but a key must be text, a number, "
-        "a date, a duration or a truth value, all of one kind."
+        "a date, a duration or a boolean, all of one kind."
     )
 
 

@@ -143,7 +143,7 @@ def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Cod
         if columns.guessed and len(level) == len(frame) > 1:
             raise ValueError(
                 f"modes and value are required: {columns.value!r} seemed to hold the values, but "
-                f"then every row has a label of its own in {name!r}, which no key has; the columns "
+                f"then every row has a different label in {name!r}, which no key has; the columns "
                 f"are {frame.columns}."
             )
         levels.append(level)

@@ -56,7 +56,7 @@ class ArchiveContents(NamedTuple):
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """A file opened for reading; a folder, pipe or device is rejected without blocking."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("it is no regular file")
+        raise ValueError("it is not a regular file")
     return open(path, "rb")
 
 
@@ -98,7 +98,7 @@ def read_description(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
         object_pairs_hook=_object,
     )
     if not isinstance(found, dict):
-        raise ValueError(f"{name} holds no JSON object")
+        raise ValueError(f"{name} is not a JSON object")
     return found
 
 
@@ -109,7 +109,7 @@ def read_arrays(archive: zipfile.ZipFile, description: str) -> dict[str, NDArray
         if name == description:
             continue
         if not name.endswith(".npy"):
-            raise ValueError(f"{name!r} is no array")
+            raise ValueError(f"{name!r} is not an array")
         arrays[name.removesuffix(".npy")] = parse_array(archive.read(name), name)
     return arrays
 
@@ -117,7 +117,7 @@ def read_arrays(archive: zipfile.ZipFile, description: str) -> dict[str, NDArray
 def parse_array(content: bytes, name: str) -> NDArray[Any]:
     """The array of an npy file, as a copy in native byte order."""
     if not content.startswith(MAGIC) or len(content) < 10:
-        raise ValueError(f"{name!r} does not begin as an array of NumPy")
+        raise ValueError(f"{name!r} does not begin like a NumPy array")
     begin = 10 + int.from_bytes(content[8:10], "little")
     header = HEADER.fullmatch(content[10:begin].decode("latin-1"))
     if header is None or begin > len(content):
@@ -149,18 +149,20 @@ def _check_bits(flat: NDArray[Any], name: str) -> None:
     if kind == "b" and flat.size:
         largest = LAST_CHARACTER * int(flat.view(np.uint8).max())
     if largest > LAST_CHARACTER:
-        raise ValueError(f"{name!r} holds bits that are no {'text' if kind == 'U' else 'truth'}")
+        raise ValueError(
+            f"{name!r} holds bits that are not valid {'text' if kind == 'U' else 'booleans'}"
+        )
 
 
 def _constant(name: str) -> float:
     """Allow infinity, which a prior may use, but not NaN."""
     if name == "Infinity":
         return float("inf")
-    raise ValueError(f"the description holds {name}, which is no number")
+    raise ValueError(f"the description holds {name}, which is not a number")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("the description has two entries of one name")
+        raise ValueError("the description has two entries with the same name")
     return found

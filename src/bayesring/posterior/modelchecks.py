@@ -175,7 +175,7 @@ def check_parameters(found: Any) -> dict[str, Any]:
         raise ValueError("the parameters must be an object with a random_state.")
     unknown = sorted(set(found) - set(PARAMETERS))
     if unknown:
-        raise ValueError(f"the parameters name {shorten(unknown[0])}, which is not known.")
+        raise ValueError(f"the parameters contain {shorten(unknown[0])}, which is unknown.")
     rules = {name: rule for name, rule in PARAMETERS.items() if name in found}
     return check_fields(found, rules, "the parameters")
 
@@ -200,7 +200,7 @@ def check_arrays(
     for name in parts.keys() - arrays.keys():
         raise ValueError(f"{where} lacks the array {name!r}.")
     for name in arrays.keys() - parts.keys():
-        raise ValueError(f"{where} has an array {shorten(name)}, which is not known.")
+        raise ValueError(f"{where} has an array {shorten(name)}, which is unknown.")
     for name, part in parts.items():
         _check_array(arrays[name], part, f"the array {name!r} of {where}")
 
@@ -331,12 +331,12 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
         raise ValueError(f"the labels must have {len(shape)} time zones, got {labels.zones}.")
     for mode, (levels, size) in enumerate(zip(labels.levels, shape, strict=True)):
         if labels.zones and labels.zones[mode] and (levels is None or levels.dtype.kind != "M"):
-            raise ValueError(f"the labels of mode {mode} have a time zone, but are no times.")
+            raise ValueError(f"the labels of mode {mode} have a time zone, but are not times.")
         if levels is None:
             continue
         where, kind = f"the labels of mode {mode}", levels.dtype.kind
         if kind not in KINDS or str(levels.dtype) in ("datetime64", "timedelta64"):
-            raise ValueError(f"{where} are of type {levels.dtype}, which no key is.")
+            raise ValueError(f"{where} are of type {levels.dtype}, which keys cannot have.")
         if levels.shape != (size,):
             raise ValueError(f"{where} have the shape {levels.shape}, but {(size,)} is required.")
         missing = np.isnat(levels) if kind in "Mm" else levels != levels

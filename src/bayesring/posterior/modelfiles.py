@@ -88,7 +88,7 @@ def _rebuilt(
     """Build the estimator from checked parts."""
     name = description.get("estimator", "TensorRing")  # absent in older files
     if not isinstance(name, str) or name not in estimators:
-        raise ValueError(f"its estimator {shorten(name)} is not known.")
+        raise ValueError(f"its estimator {shorten(name)} is unknown.")
     storage.check_known(arrays)
     plain = check_fields(description, DESCRIPTION, "the description")
     parameters = check_parameters(description.get("parameters"))
@@ -118,7 +118,7 @@ def _rebuilt(
     ring.labels_, ring.observed_ = storage.training_from_arrays(labels, arrays, shape)
     ring.table_kind_ = None if labels is None else labels["table kind"]
     if ring.table_kind_ not in (None, *TABLE_KINDS):
-        raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is not known.")
+        raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is unknown.")
     ring.held_out_ = storage.held_out_from_arrays(arrays, shape)
     ring.estimates_ = storage.estimates_from_arrays(arrays, chains, shape, fitted, ring.prior_)
     ring.sampled_ = description.get("sampled", not ring.estimates_)

@@ -178,7 +178,7 @@ def check_known(arrays: Mapping[str, NDArray[Any]]) -> None:
         if not re.fullmatch(
             r"(0|[1-9][0-9]{0,5}|labels|observed|held out|classes|learner [0-9]+)/.+", name
         ):
-            raise ValueError(f"it has an array {shorten(name)}, which is not known.")
+            raise ValueError(f"it has an array {shorten(name)}, which is unknown.")
 
 
 def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[str, NDArray[Any]]:
@@ -238,7 +238,7 @@ def classes_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any] | No
         return None
     labels = found.get("labels")
     if labels is None or len(found) > 1 or labels.shape != (2,) or labels.dtype.kind not in "Uiufb":
-        raise ValueError("its classes must be two labels: text, numbers or truth values.")
+        raise ValueError("its classes must be two labels: text, numbers or booleans.")
     if not labels[0] < labels[1]:
         raise ValueError(f"its classes must be different and sorted, got {labels.tolist()}.")
     return labels

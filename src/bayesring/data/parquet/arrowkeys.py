@@ -67,7 +67,7 @@ def key_type(arrow_type: Any, name: str) -> KeyType:
         return KeyType(str(plain), np.dtype(plain.to_pandas_dtype()))
     raise ValueError(
         f"column {name!r} holds values of type {plain}, but a key must be text, a number, a date, "
-        "a duration or a truth value."
+        "a duration or a boolean."
     )
 
 

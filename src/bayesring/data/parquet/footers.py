@@ -36,7 +36,9 @@ def find_files(path: Path) -> list[Path]:
         and not any(part[0] in "._" for part in each.relative_to(path).parts)
     ]
     if not files:
-        raise FileNotFoundError(f"Folder {path} holds no file that ends in {', '.join(ENDINGS)}.")
+        raise FileNotFoundError(
+            f"Folder {path} contains no file with the extension {', '.join(ENDINGS)}."
+        )
     return sorted(files, key=lambda each: each.relative_to(path).parts)
 
 
@@ -81,7 +83,9 @@ def check_footer(path: Path, name: str) -> list[RowGroup]:
 
 def not_whole(name: str, why: str) -> ValueError:
     """The error for a file that is not, or no longer, a Parquet file."""
-    return ValueError(f"File {name} is no whole Parquet file: it is cut off or damaged ({why}).")
+    return ValueError(
+        f"File {name} is not a complete Parquet file: it is truncated or damaged ({why})."
+    )
 
 
 def is_dictionary(groups: Sequence[RowGroup], name: str) -> bool:

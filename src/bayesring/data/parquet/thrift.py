@@ -95,7 +95,7 @@ def _column(chunk: dict[int, Any], group: int, last: int) -> ColumnChunk:
     end = begin + _counted(own, 7, f"the bytes of {where}")
     if end > last:
         raise ValueError(
-            f"it has {last:,} bytes before its footer, which speaks of {end:,} and more"
+            f"it has {last:,} bytes before its footer, which refers to {end:,} or more"
         )
     n_values = _counted(own, 5, f"the values of {where}")
     n_bytes = _counted(own, 6, f"the bytes of {where}")
