@@ -1,6 +1,6 @@
-# The only list of commands anyone must know. Everything installs itself into .venv first.
-# The tests of the report in a browser also need Debian's packages chromium and chromium-driver;
-# without them they are skipped.
+# All commands needed for development. Everything is installed into .venv first.
+# The browser tests of the report also need Debian's packages chromium and chromium-driver;
+# without them these tests are skipped.
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,10 +15,10 @@ endif
 
 .PHONY: help setup demo examples test test-slow same-bits lint types format bench bench-check bench-against accuracy reproduce reliability clean
 
-help:  ## this list
+help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-setup: $(VENV)/.installed  ## make .venv with everything that development needs
+setup: $(VENV)/.installed  ## create .venv with everything needed for development
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -56,10 +56,10 @@ test-slow: setup  ## the statistical tests at full length
 kills: setup  ## kill fits at 200 random moments and see that they go on with the same bits; about 8 minutes
 	$(BIN)/python -m tests.checkpoint.kills --kills $(or $(KILLS),200)
 
-docs: setup  ## links, examples, skeletons and the map of the code are true
+docs: setup  ## check links, examples, skeletons and the architecture page
 	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
 
-# What needs neither browser nor peers; the rest of the tests does not depend on versions more than these.
+# Tests that need neither a browser nor peers; the others do not depend on versions any more than these do.
 OLDEST_TESTS ?= tests/contract tests/kernels tests/sampling/test_conditionals.py $(wildcard tests/test_*.py)
 test-oldest:  ## the tests with the oldest dependencies that pyproject.toml allows, in build/oldest
 	$(PYTHON) -m venv --clear build/oldest
@@ -79,7 +79,7 @@ test-wheel:  ## build a wheel, install it without extras, and fit a ring, in bui
 same-bits: setup  ## compare the bits of every kind of fit with those of the recorded commit
 	$(BIN)/python tests/same_bits/compare.py
 
-format: setup  ## put the code into shape
+format: setup  ## fix style and format the code
 	$(BIN)/ruff check --fix $(CHECKED)
 	$(BIN)/ruff format $(CHECKED)
 

@@ -1,8 +1,8 @@
 """Find likely links.
 
-The Alyawarra of Central Australia have 26 terms of kinship. For 104 people it is known who calls
-whom by which term: 281,216 yes-or-no answers, 4 % of them yes. We pretend to have asked one in ten
-of these questions, and let the model answer the others.
+The Alyawarra of Central Australia have 26 kinship terms. For 104 people we know who calls whom by
+which term: 281,216 yes-or-no answers, 4 % of them yes. We pretend to have asked one in ten of these
+questions and let the model answer the rest.
 """
 
 import os
@@ -15,11 +15,11 @@ from bayesring import TensorRing, metrics
 from bayesring.datasets import load_kinship
 
 settings = {"random_state": 0, "progress": False}
-if os.environ.get("BAYESRING_QUICK"):  # a short run, to see that all works
+if os.environ.get("BAYESRING_QUICK"):  # a short run, to check that everything works
     settings |= {"rank": 2, "warmup": 10, "draws": 10, "chains": 1}
 
 # %% ## The table
-# One row per question. Any of the keys could be names; here they are made up.
+# One row per question. The keys could be real names; here they are made up.
 
 answers = load_kinship().tensor
 speaker, listener, term = np.indices(answers.shape).reshape(3, -1)
@@ -36,8 +36,8 @@ known, hidden = questions.filter(asked), questions.filter(~asked)
 print(known.head())
 
 # %% ## Fit and predict
-# With `likelihood="bernoulli"` the mean is the probability of a yes, and the interval is one for
-# that probability. Predictions come as a table of the kind that was given.
+# With `likelihood="bernoulli"` the mean is the probability of a yes, and the interval is for that
+# probability. Predictions come back as a table of the same type.
 
 ring = TensorRing(likelihood="bernoulli", **settings)
 ring.fit(known, modes=["speaker", "listener", "term"], value="says")
@@ -45,7 +45,7 @@ predicted = ring.predict_table(hidden)
 print(predicted.head())
 
 # %% We know the hidden answers, so we can check: does a yes get a higher probability than a no, and
-# do cells with a probability of, say, 70 % hold a yes 70 % of the time?
+# do cells with a probability of, say, 70 % contain a yes 70 % of the time?
 
 truth = hidden["says"].to_numpy()
 probability = predicted["mean"].to_numpy()
@@ -63,7 +63,7 @@ axis.plot((edges[1:] + edges[:-1]) / 2, share, "o-", color="#0072B2")
 axis.set(xlabel="probability predicted", ylabel="share of yes among the hidden answers")
 
 # %% ## The most likely links
-# The questions not yet asked that are most likely to be answered yes, and how many of them are.
+# The unasked questions most likely to be answered yes, and how many of them are.
 
 links = predicted.with_columns(says=hidden["says"]).sort("mean", descending=True)
 print(links.head(8))
@@ -71,7 +71,7 @@ for n in (100, 1000, 5000):
     print(f"of the first {n:>5}, {links['says'].head(n).mean():.0%} are right")
 
 # %% ## One term
-# Who calls whom by one of the terms: what was asked, what the model makes of it, and the truth.
+# Who calls whom by one of the terms: what was asked, what the model predicts, and the truth.
 
 chosen = int(np.argmax(answers.sum(axis=(0, 1))))
 whole = ring.predict_table(questions.filter(pl.col("term") == f"term {chosen:02}"))
@@ -88,6 +88,6 @@ for axis, (title, picture) in zip(axes, panels.items(), strict=True):
 figure.colorbar(shown, ax=axes, shrink=0.8)
 
 # %% ## What to ask next
-# The questions whose answers would teach most are those the model is least sure about:
+# The most informative questions are the ones the model is least sure about:
 
 print(ring.suggest(5))

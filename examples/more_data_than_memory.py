@@ -1,8 +1,8 @@
 """More data than memory.
 
 Readings of 2,000 sensors by day and hour arrive as Parquet files, one per month. We learn from the
-files without ever holding them, predict readings that nobody took, and then go on with the next
-month, in which new sensors appear.
+files without ever loading all of them into memory, predict readings that nobody took, and then
+continue with the next month, in which new sensors appear.
 """
 
 import os
@@ -16,13 +16,13 @@ from pyarrow import parquet
 
 from bayesring import TensorRing
 
-quick = bool(os.environ.get("BAYESRING_QUICK"))  # a short run, to see that all works
+quick = bool(os.environ.get("BAYESRING_QUICK"))  # a short run, to check that everything works
 rows_per_month = 20_000 if quick else 250_000
 
 # %% ## The files
-# A sensor sees a daily and a yearly course, each stronger or weaker and earlier or later, plus
-# noise of deviation 0.5. Every file holds random readings of one month: of all the cells of the
-# table of sensors, days and hours, fewer than one in five.
+# Each sensor has a daily and a yearly cycle, stronger or weaker and earlier or later, plus noise
+# with standard deviation 0.5. Each file holds random readings from one month. Together they cover
+# fewer than one in five cells of the table of sensors, days and hours.
 
 rng = np.random.default_rng(0)
 n_sensors, noise = 2_100, 0.5
@@ -53,8 +53,8 @@ megabytes = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
 print(f"{10 * rows_per_month:,} rows in {len(list(folder.iterdir()))} files, {megabytes:.0f} MB")
 
 # %% ## Learn from the folder
-# A path in place of a table: the files are read again and again, shuffled, never held. Keys may be
-# text, numbers or dates. How long it takes grows with the rows; memory does not.
+# Pass a path instead of a table. The files are read repeatedly in shuffled order and never held in
+# memory. Keys may be text, numbers or dates. Time grows with the number of rows; memory does not.
 
 ring = TensorRing(
     4, inference="online-em", random_state=0, progress=False, epochs=3 if quick else 20
@@ -82,9 +82,9 @@ axis.set(xlabel="hour", ylabel="reading")
 axis.legend()
 
 # %% ## A month later
-# New rows come from new days and from a hundred new sensors. `partial_fit` goes on with them alone:
-# modes grow, new sensors start from what the known ones have in common, and what was learned
-# before stands in for the old rows.
+# New rows come from new days and from a hundred new sensors. `partial_fit` continues with the new
+# rows only: modes grow, new sensors start from what the known ones have in common, and the earlier
+# fit stands in for the old rows.
 
 newcomers = np.arange(2_000, 2_100)
 ring.partial_fit(readings(10, newcomers))
@@ -98,7 +98,7 @@ cells = pa.table(
 found = ring.predict_table(cells).to_pandas()
 actual = truth(sensors, 315, hours)
 error = np.sqrt(np.mean((found["mean"] - actual) ** 2))
-print(f"error at new sensors {error:.3f} (their readings have deviation {actual.std():.2f})")
+print(f"error at new sensors {error:.3f} (readings have standard deviation {actual.std():.2f})")
 
 figure, axis = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 figure.suptitle("New sensors, hour by hour: predicted and true")
@@ -106,5 +106,5 @@ axis.plot(actual, found["mean"], ".", color="#0072B2", ms=3)
 axis.axline((0, 0), slope=1, color="0.6", lw=1)
 axis.set(xlabel="truth", ylabel="predicted")
 
-# %% From a shell, the same is `bayesring fit FOLDER -o model.ring --inference online-em --modes
-# sensor,day,hour --value reading`, with rows per second and the held-out error while it runs.
+# %% The same from a shell: `bayesring fit FOLDER -o model.ring --inference online-em --modes
+# sensor,day,hour --value reading`. It shows rows per second and the held-out error while it runs.

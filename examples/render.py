@@ -1,8 +1,8 @@
 """Run the examples and write each, with its text, output and pictures, to docs/examples.
 
-An example is a plain script. Its docstring becomes title and introduction, blocks of comments that
-begin with ``# %%`` become text, everything else code. What a block prints stands below it, and
-every figure it leaves open becomes a picture.
+An example is a plain script. Its docstring becomes the title and introduction, blocks of comments
+that begin with ``# %%`` become text, and everything else becomes code. The output of a block
+appears below it, and every figure it leaves open becomes a picture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def render(script: Path, folder: Path) -> Path:
     names: dict[str, object] = {"__name__": "__main__"}
     n_pictures = 0
     folder.mkdir(parents=True, exist_ok=True)
-    plt.close("all")  # figures that others left open are not this example's
+    plt.close("all")  # figures left open by other code do not belong to this example
     for text, code in blocks:
         page.append(text)
         if not code:

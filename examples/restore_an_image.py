@@ -1,7 +1,7 @@
 """Restore an image.
 
-A scene seen from the air in many bands of light, of which only one cell in ten was recorded. The
-bands resemble each other, and so do rows and columns: that is enough to restore it.
+An aerial scene in many spectral bands, with only one cell in ten recorded. The bands resemble each
+other, and so do rows and columns, which is enough to restore the scene.
 """
 
 import os
@@ -15,12 +15,12 @@ from bayesring.datasets import load_indian_pines
 
 settings = {"random_state": 0, "progress": False}
 step = 10
-if os.environ.get("BAYESRING_QUICK"):  # a short run, to see that all works
+if os.environ.get("BAYESRING_QUICK"):  # a short run, to check that everything works
     settings |= {"rank": 2, "warmup": 10, "draws": 10, "chains": 1}
     step = 40
 
 # %% ## The scene
-# Every tenth band of Indian Pines as an `xarray.DataArray`; NaN is what was not recorded.
+# Every tenth band of Indian Pines as an `xarray.DataArray`, with NaN where nothing was recorded.
 
 scene = xr.DataArray(
     load_indian_pines().tensor[:, :, ::step], dims=("row", "column", "band"), name="radiance"
@@ -30,7 +30,7 @@ recorded = scene.where(known)
 print(dict(recorded.sizes), f"{known.sum():,} of {known.size:,} cells recorded")
 
 # %% ## One call
-# The result has the dimensions, coordinates and attributes of what was given.
+# The result has the same dimensions, coordinates and attributes as the input.
 
 restored = complete(recorded, **settings)
 inside = (restored.lower <= scene) & (scene <= restored.upper)
@@ -39,7 +39,7 @@ print(f"peak signal to noise     {metrics.psnr(scene.values, restored.mean.value
 print(f"in 90 % interval         {inside.values[~known].mean():.1%}")
 
 # %% ## One band
-# What was recorded, what was made of it, what it should be, and how sure the model was.
+# The recorded cells, the restored band, the truth, and the model's uncertainty.
 
 band = {"band": int(scene["band"][len(scene["band"]) // 2])}
 low, high = np.percentile(scene.sel(band), [1, 99])

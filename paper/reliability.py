@@ -93,30 +93,30 @@ PAGE = """# How far the intervals can be trusted
 
 Made by `make reliability`; the numbers behind it are in `paper/results/reliability.json`.
 
-Cells of real data were hidden, a ring of rank 5 was fitted to the others (three chains, all else
-by default), and the hidden values were looked up in their intervals. An honest interval of 90 %
-holds 90 % of them. Means over the seeds {seeds}, with the range over seeds:
+Some cells of real data were hidden, a ring of rank 5 was fitted to the rest (three chains, all
+other settings at their defaults), and the hidden values were compared with their intervals. An
+honest 90 % interval contains 90 % of them. Means over seeds {seeds}, with the range over seeds:
 
-| data | 50 % cover | 90 % cover | RMSE | CRPS | log score | 50 %, noise taken as normal |
+| data | 50 % coverage | 90 % coverage | RMSE | CRPS | log score | 50 %, assuming normal noise |
 |---|---|---|---|---|---|---|
 {table}
 
 ## Why this works
 
-The noise of real tables is not normal: most values lie close to the fit and some far off, and some
-places or bands are noisier than others. Taken as normal, intervals that are right at 90 % are far
-too wide at 50 %: the last column says how much they would cover. So a tenth of the training data is
-held out in warm-up, twice useful: the held-out squared error in excess of the posterior variance
-bounds the noise from below, and the sizes of the held-out errors, in predicted standard
-deviations, say by how much intervals of each level are to be stretched or shrunk. Then the chains
-go on with all of the training data. Hidden cells are never looked at.
+The noise in real tables is not normal: most values lie close to the fit and a few far off, and some
+places or bands are noisier than others. If the noise is treated as normal, intervals that are right
+at 90 % are far too wide at 50 %; the last column shows their coverage. A tenth of the training data
+is therefore held out during warm-up, for two purposes. The held-out squared error in excess of the
+posterior variance bounds the noise from below. The sizes of the held-out errors, in predicted
+standard deviations, determine how much to stretch or shrink the intervals of each level. The chains
+then continue with all of the training data. Hidden cells are never used.
 
 ## What it does not promise
 
-The calibration holds on average over cells like the training cells. It does not make each slice's
-intervals right if some slices are much noisier than others, nor those of cells unlike the known
-ones (a new station, the months after the last). Standard deviations, predictive samples, CRPS and
-log score are those of the normal mixture itself, without the stretching.
+The calibration holds on average over cells like the training cells. It does not guarantee correct
+intervals within each slice if some slices are much noisier than others, nor for cells unlike the
+known ones (a new station, or months after the last). Standard deviations, predictive samples, CRPS
+and log score come from the normal mixture itself, without the stretching.
 """
 
 

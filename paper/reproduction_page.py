@@ -82,7 +82,7 @@ def status(store: ResultsStore) -> str:
     """How much has been computed, with what, and on what."""
     studies = {
         "rank study": rank_study.make_cells(),
-        "study of scale": scale.make_cells(),
+        "scale study": scale.make_cells(),
         "table of continuous data": accuracy.make_cells(comparison.names_of("continuous")),
         "table of binary data": accuracy.make_cells(comparison.names_of("binary")),
     }
@@ -97,7 +97,7 @@ def status(store: ResultsStore) -> str:
     about = "".join(f"\n- {each}" for each in machines)
     missing = "".join(f"\n- {line}" for line in _missing(studies, store))
     return (
-        f"So far there are {', '.join(counts)}."
+        f"Computed so far: {', '.join(counts)}."
         + (f"\n\nComputed on:\n{about}" if machines else "")
         + (f"\n\nStill to be computed:\n{missing}" if missing else "")
     )

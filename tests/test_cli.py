@@ -246,7 +246,7 @@ def test_dry_run_without_gaps(tmp_path):
         (["complete", "{in}", "-o", "nowhere/out.csv"], "there is no folder nowhere."),
         (
             ["complete", "{in}", "-o", "out.xls"],
-            "error: out.xls has a file extension that is not known",
+            "error: out.xls has an unknown file extension",
         ),
         (["complete", "{in}", "-o", "-", "--json"], "would both write to standard output"),
         (["complete", "{in}", "-o", "{out}", "--modes", "a,b"], "error: modes names 'a', which is"),
@@ -460,7 +460,7 @@ def test_demo_leaves_pictures_numbers_and_a_report(quick_demo, tmp_path):
     assert 0.5 < numbers["coverage"] <= 1
     for name in ("completion.png", "rank.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
-    assert "What it says" in (tmp_path / "out" / "report.html").read_text()
+    assert "Results</h2>" in (tmp_path / "out" / "report.html").read_text()
     assert f"{numbers['psnr']:.2f} dB" in (tmp_path / "out" / "report.md").read_text()
 
 

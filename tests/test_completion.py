@@ -406,7 +406,7 @@ LONG = pd.DataFrame({"a": ["x", "x", "y"], "b": [1, 2, 1], "c": [1, 1, 2], "t": 
         (
             LONG.assign(b=[1, 2, 3]),
             {},
-            "then every row has a label of its own in 'b', which no key",
+            "then every row has a different label in 'b', which no key",
         ),
         (LONG.set_index("a"), {"modes": ["a", "b"], "value": "t"}, "'a', which is in the index of"),
         (

@@ -204,7 +204,7 @@ def test_keys_like_those_of_a_model():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("x.xlsx", "has a file extension that is not known; known are .csv, .csv.gz, .parquet"),
+        ("x.xlsx", "has an unknown file extension; known extensions are .csv, .csv.gz, .parquet"),
         ("absent.csv", "absent.csv does not exist."),
         ("broken.parquet", "broken.parquet is not a .parquet file: "),
         ("broken.arrow", "broken.arrow is not a .arrow file: "),

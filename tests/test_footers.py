@@ -89,7 +89,7 @@ def test_a_footer_says_what_arrow_says(tmp_path, settings):
 def test_files_that_are_no_parquet(tmp_path, content, message):
     path = tmp_path / "x.parquet"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"^File .*x\.parquet is no whole .*{message}"):
+    with pytest.raises(ValueError, match=rf"^File .*x\.parquet is not a complete .*{message}"):
         ParquetRows(path, ["a", "b"], "v")
     with pytest.raises(ValueError, match=rf"x\.parquet is not a \.parquet file: .*{message}"):
         read_data(str(path))

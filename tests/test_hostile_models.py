@@ -191,8 +191,8 @@ def test_arrays_are_checked(tmp_path, name, change, message):
         (("n_observations",), 0, "'n_observations' in the description must be an integer of at"),
         (("labels", "names"), ["a", "b"], r"must have 3 names, got \('a', 'b'\)"),
         (("labels", "names"), ["a", "b", 3], "'names' in the labels must be a list of texts"),
-        (("labels", "table kind"), "os", "the library 'os' of its table is not known"),
-        (("parameters", "kernel"), 1, "the parameters name 'kernel', which is not known"),
+        (("labels", "table kind"), "os", "the library 'os' of its table is unknown"),
+        (("parameters", "kernel"), 1, "the parameters contain 'kernel', which is unknown"),
         (("parameters", "random_state"), -1, "'random_state' in the parameters must be an integer"),
         (("parameters", "n_jobs"), 10**6, "'n_jobs' in the parameters must be null or an integer"),
         (("parameters", "warmup"), "4", "'warmup' in the parameters must be an integer"),
@@ -252,15 +252,15 @@ HUGE = "{'descr': '<f8', 'fortran_order': False, 'shape': (500000000,), }"
         ({"0/flat.npy": bytes(50_000_000)}, zipfile.ZIP_DEFLATED, "is compressed or encrypted"),
         ({"description.json": b"[" * 100_000}, zipfile.ZIP_STORED, "recursion"),
         ({"description.json": b" " * 2**21}, zipfile.ZIP_STORED, "2,097,152 bytes, more than"),
-        ({"description.json": b'{"a": NaN}'}, zipfile.ZIP_STORED, "holds NaN, which is no number"),
-        ({"description.json": b'{"a": 1, "a": 2}'}, zipfile.ZIP_STORED, "two entries of one name"),
+        ({"description.json": b'{"a": NaN}'}, zipfile.ZIP_STORED, "NaN, which is not a number"),
+        ({"description.json": b'{"a": 1, "a": 2}'}, zipfile.ZIP_STORED, "two entries with the"),
         ({"description.json": b'{"a": ' + b"9" * 9999}, zipfile.ZIP_STORED, "limit"),
         ({"description.json": b"\xff\xfe"}, zipfile.ZIP_STORED, "decode"),
-        ({"description.json": b"[]"}, zipfile.ZIP_STORED, "holds no JSON object"),
-        ({"0/flat.npy": b"\x80\x04pickle"}, zipfile.ZIP_STORED, "does not begin as an array"),
+        ({"description.json": b"[]"}, zipfile.ZIP_STORED, "is not a JSON object"),
+        ({"0/flat.npy": b"\x80\x04pickle"}, zipfile.ZIP_STORED, "does not begin like a NumPy"),
         ({"0/flat.npy": npy("__import__('os')")}, zipfile.ZIP_STORED, "no header of a plain array"),
         ({"0/flat.npy": npy(HUGE.replace("<f8", "|O8"))}, zipfile.ZIP_STORED, "no header"),
-        ({"program.py": b"1"}, zipfile.ZIP_STORED, "'program.py' is no array"),
+        ({"program.py": b"1"}, zipfile.ZIP_STORED, "'program.py' is not an array"),
         ({"a" * 300: b"1"}, zipfile.ZIP_STORED, "a member has the name 'aaa"),
     ],
 )
@@ -294,7 +294,7 @@ def test_bits_that_are_no_text_are_refused(tmp_path):
     members = members_of(GIBBS.read_bytes())
     members["labels/0.npy"] = members["labels/0.npy"][:-4] + b"\xff" * 4
     (tmp_path / "altered.ring").write_bytes(zipped(members))
-    with pytest.raises(ValueError, match="holds bits that are no text"):
+    with pytest.raises(ValueError, match="holds bits that are not valid text"):
         load(tmp_path / "altered.ring")
 
 
@@ -304,8 +304,8 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path):
     (tmp_path / "folder.ring").mkdir()
     for name, message in {
         "empty": "it is empty",
-        "pipe": "no regular file",
-        "folder": "no regular file",
+        "pipe": "not a regular file",
+        "folder": "not a regular file",
     }.items():
         errors = []
 

@@ -45,7 +45,7 @@ LIBRARIES = {
     ),
 }
 LONG = "column 'a' holds a text of 1,000,000 characters, but a key may have at most 10,000, in row "
-NUL = "column 'a' holds text with a NUL character, which no key may have, in row "
+NUL = "column 'a' holds text with a NUL character, which keys may not contain, in row "
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -115,7 +115,7 @@ def test_columns_are_learned_as_numpy_sorts_them(keys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("k1\0", "holds text with a NUL character, which no key may have."),
+        ("k1\0", "holds text with a NUL character, which keys may not contain."),
         (
             "x" * 10_001,
             "holds a text of 10,001 characters, but a key may have at most 10,000.",
@@ -142,7 +142,10 @@ def write_csv(path, given):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("k1\0", "column 'a' holds text with a NUL character, which no key may have, in line 52."),
+        (
+            "k1\0",
+            "column 'a' holds text with a NUL character, which keys may not contain, in line 52.",
+        ),
         (
             "x" * 500_000,
             "column 'a' holds a text of 500,000 characters, but a key may have at most 10,000, in "

@@ -136,7 +136,7 @@ def test_columns_and_types_are_checked_before_any_work(tmp_path):
                 table.set_column(0, "i", pa.array([b"x"] * N)),
                 ("i", "j"),
                 "File part-1.parquet: column 'i' holds values of type binary, but a key must be "
-                "text, a number, a date, a duration or a truth value.",
+                "text, a number, a date, a duration or a boolean.",
             ),
             (table, ("i",), "modes must name at least 2 key columns, got ['i']."),
             (table, ("i", "i"), "modes names a column twice: ['i', 'i']."),
@@ -155,7 +155,9 @@ def test_columns_and_types_are_checked_before_any_work(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere does not exist\."):
         ParquetRows(tmp_path / "nowhere", ["i", "j"], "value")
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"nothing holds no file that ends in \.parquet"):
+    with pytest.raises(
+        FileNotFoundError, match=r"nothing contains no file with the extension \.parquet"
+    ):
         ParquetRows(tmp_path / "nothing", ["i", "j"], "value")
 
 
@@ -167,15 +169,16 @@ def test_damaged_files_are_named(tmp_path):
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(
         ValueError,
-        match=r"^File part-1\.parquet is no whole Parquet file: it is cut off or damaged \(.*\)\.$",
+        match=r"^File part-1\.parquet is not a complete Parquet file: it is truncated or damaged "
+        r"\(.*\)\.$",
     ):
         ParquetRows(folder, ["i", "j"], "value")
 
     path.write_bytes(whole[:1000] + whole[5000:])
     with pytest.raises(
         ValueError,
-        match=r"^File part-1\.parquet is no whole Parquet file: it is cut off or damaged \(it has "
-        r"[\d,]+ bytes before its footer, which speaks of [\d,]+ and more\)\.$",
+        match=r"^File part-1\.parquet is not a complete Parquet file: it is truncated or damaged "
+        r"\(it has [\d,]+ bytes before its footer, which refers to [\d,]+ or more\)\.$",
     ):
         ParquetRows(folder, ["i", "j"], "value")
 

@@ -183,7 +183,7 @@ def test_files_from_before_zones_were_kept_take_any_times(path):
         ([["Europe/Berlin", "ns"]], "the labels must have 2 time zones"),
         ([["Europe/Berlin", "h"], None], "must be names and units"),
         ([["../../etc/passwd", "ns"], None], "must be names and units"),
-        ([None, ["UTC", "ns"]], "labels of mode 1 have a time zone, but are no times"),
+        ([None, ["UTC", "ns"]], "labels of mode 1 have a time zone, but are not times"),
         ({"a": 1}, "must be names and units"),
     ],
 )

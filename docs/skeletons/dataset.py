@@ -1,7 +1,7 @@
 """Skeleton of a data set: a small table, one row per known cell.
 
-Copy it to `src/bayesring/datasets/`, replace `TABLE` by a file that
-`bayesring.datasets.cache.fetch` downloads and checks against a checksum, rename the loader to
+Copy it to `src/bayesring/datasets/`, replace `TABLE` with a file that
+`bayesring.datasets.cache.fetch` downloads and verifies by checksum, rename the loader to
 `load_<name>`, list it in that folder's `__init__.py`, and describe the data in `docs/datasets.md`.
 """
 
@@ -36,9 +36,9 @@ DESCRIPTION = Description(
     name="Skeleton",
     content="Made-up monthly rain (mm) and sun (h); station x variable x month, two thirds known.",
     source="this file",
-    licence="BSD-3-Clause, that of bayesring.",
+    licence="BSD-3-Clause, as for bayesring.",
     citation="None: the numbers are made up.",
-    protocol="Rows dealt out to five folds at random; each is the test part once. RMSE.",
+    protocol="Rows assigned to five folds at random; each fold is the test set once. RMSE.",
 )
 
 
@@ -56,12 +56,12 @@ def load_skeleton() -> Dataset:
 
 
 def split(known: Observations, fold: int) -> Fold:
-    """Training and test part of one fold; the same on every call."""
+    """Training and test sets of one fold, the same on every call."""
     order = np.random.default_rng(0).permutation(len(known.values))
     is_test = order % N_FOLDS == fold
     return Fold(*(part(known, chosen) for chosen in (~is_test, is_test)))
 
 
 def part(known: Observations, chosen: np.ndarray) -> Observations:
-    """Some of the observations."""
+    """Select some of the observations."""
     return Observations(known.coords[chosen], known.values[chosen], known.shape)

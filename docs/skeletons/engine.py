@@ -1,9 +1,9 @@
-"""Skeleton of an engine: a plain loop that works on the last block first.
+"""Skeleton of an engine: a plain loop that processes the last block first.
 
-Copy it to `src/bayesring/engine/`, rename the class, and replace the loops by whatever does the
+Copy it to `src/bayesring/engine/`, rename the class, and replace the loops with whatever does the
 work: processes, a cluster, a queue. Blocks and tasks can be pickled, and every random number comes
-from a stream that the task and the block name together. So all that an engine has to promise is
-to return results in the order of its input; who works on what, and when, is up to it.
+from a stream identified by the task and the block. An engine only has to return results in input
+order; it is free to decide where and when each piece is processed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LastFirst(Engine):
     n_jobs = 1
 
     def __enter__(self) -> Self:
-        """Hold BLAS to one thread: sums must not depend on how many it has."""
+        """Limit BLAS to one thread, so that sums do not depend on its number of threads."""
         one_blas_thread.__enter__()
         return self
 
@@ -33,17 +33,17 @@ class LastFirst(Engine):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Put BLAS back."""
+        """Restore the number of BLAS threads."""
         one_blas_thread.__exit__()
 
     def map_blocks(
         self, operation: Callable[[Task, Block], Result], task: Task, blocks: Blocks
     ) -> Iterable[Result]:
-        """`operation` on every block."""
+        """Run `operation` on every block."""
         return self.map_pieces(lambda block: operation(task, block), blocks)
 
     def map_chains(self, work: Callable[[Item], Result], chains: Sequence[Item]) -> list[Result]:
-        """Run `work` on every chain; the first failure ends the loop and so stops the rest."""
+        """Run `work` on every chain; the first failure ends the loop and stops the rest."""
         return self.map_pieces(work, chains)
 
     def map_pieces(self, work: Callable[[Item], Result], pieces: Sequence[Item]) -> list[Result]:

@@ -1,8 +1,8 @@
-"""Skeleton of a likelihood: real values whose measurement error is known.
+"""Skeleton of a likelihood: real values with known measurement error.
 
 Copy it to `src/bayesring/likelihoods/`, rename the class, and list it in `__init__.py` there.
-If users should ask for it by a name, give it one in `LIKELIHOODS` of `src/bayesring/settings.py`.
-Tests that go over all listed likelihoods then cover yours as well.
+If users should be able to select it by name, add it to `LIKELIHOODS` in
+`src/bayesring/settings.py`. Tests that loop over all listed likelihoods then cover yours as well.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from bayesring.model.types import NOTHING, FloatArray, Given, WorkingResponse
 
 @dataclass(frozen=True)
 class KnownNoise(Likelihood):
-    """y_n ~ N(f_n, sigma^2) with sigma known, in the units of the values.
+    """y_n ~ N(f_n, sigma^2) with known sigma, in the units of the values.
 
-    Nothing is learned, so `nuisance` has length zero, as it has by default. The values are already
+    Nothing is learned, so `nuisance` has length zero, which is the default. The values are already
     normal given f, so `augment` draws nothing and the class does not set `augments`.
 
     Parameters
@@ -43,7 +43,7 @@ class KnownNoise(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """W = 1 / sigma^2, s = y / sigma^2: log p(y | f) is s f - w f^2 / 2 and a constant."""
+        """w = 1 / sigma^2, s = y / sigma^2: log p(y | f) is s f - w f^2 / 2 plus a constant."""
         weight = np.full(values.shape, self.sigma**-2)
         return WorkingResponse(weight, weight * values)
 
@@ -54,7 +54,7 @@ class KnownNoise(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """The same, which is all that online EM asks for."""
+        """The same working response, which is all that online EM needs."""
         return self.augment(None, fitted, values, nuisance, given)
 
     def statistics(
@@ -65,7 +65,7 @@ class KnownNoise(Likelihood):
         given: Given = NOTHING,
         response: WorkingResponse | None = None,
     ) -> FloatArray:
-        """The log likelihood, which `total_log_prob` expects first; blocks add up."""
+        """Log likelihood, which `total_log_prob` expects first; summed over blocks."""
         return np.array([self.log_prob(fitted, values, nuisance, given).sum()])
 
     def log_prob(
@@ -92,11 +92,11 @@ class KnownNoise(Likelihood):
     def variance(
         self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
-        """sigma^2, everywhere."""
+        """sigma^2 everywhere."""
         return np.full(fitted.shape, self.sigma**2)
 
     def cdf(
         self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
-        """Normal distribution function, from which the inherited `quantile` finds intervals."""
+        """Normal cdf, which the inherited `quantile` uses to find intervals."""
         return np.asarray(ndtr((values - fitted) / self.sigma))

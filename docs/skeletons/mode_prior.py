@@ -1,9 +1,9 @@
-"""Skeleton of a mode prior: slices of unit variance around a mean that is learned.
+"""Skeleton of a mode prior: slices of unit variance around a learned mean.
 
 Copy it to `src/bayesring/priors/`, rename the classes, list the prior in that folder's
-`__init__.py`, add the log density of its hyperparameters to `LOG_CONDITIONAL` of
-`tests/sampling/test_conditionals.py`, and, if users should ask for it by a name, give it one in
-`PRIORS` of `src/bayesring/settings.py`.
+`__init__.py`, and add the log density of its hyperparameters to `LOG_CONDITIONAL` in
+`tests/sampling/test_conditionals.py`. If users should be able to select it by name, add it to
+`PRIORS` in `src/bayesring/settings.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bayesring.priors import ModePrior
 
 
 class MeanSlice(NamedTuple):
-    """What the slices of a mode share; a chain carries it along and looks at nothing in it."""
+    """What the slices of a mode share; a chain carries it along without looking inside."""
 
     mean: FloatArray
     """mu, (K,) with K = S R_{d-1} R_d."""
@@ -37,12 +37,12 @@ class MeanParameters(NamedTuple):
 class UnitAroundMean(ModePrior):
     """vec G[i] ~ N(mu, I), mu ~ N(0, I / k0): slices without data fall back on the mean slice.
 
-    Slices are independent given mu, so `coupling` stays at its default. Online EM is left out: a
-    prior without `estimate_hyper` and `expected_log_prob` is for the sampler alone.
+    Slices are independent given mu, so `coupling` keeps its default. Online EM is not supported: a
+    prior without `estimate_hyper` and `expected_log_prob` is for the sampler only.
 
     Parameters
     ----------
-    k0 : how many slices' worth of belief in a mean of zero
+    k0 : strength of the belief in a zero mean, as a number of slices
     """
 
     k0: float = 1.0
@@ -80,7 +80,7 @@ class UnitAroundMean(ModePrior):
         return SlicePrior(np.zeros((size, size)), np.ones((1, size)), hyper.mean[None])
 
     def log_prob(self, core: FloatArray, hyper: MeanSlice) -> float:
-        """Log p(G | mu) + log p(mu), constants included."""
+        """log p(G | mu) + log p(mu), constants included."""
         slices, mean = core.reshape(len(core), -1), hyper.mean
         log_core = -0.5 * (np.sum((slices - mean) ** 2) + slices.size * log(2 * pi))
         log_mean = -0.5 * (self.k0 * np.sum(mean**2) + mean.size * log(2 * pi / self.k0))
@@ -89,6 +89,6 @@ class UnitAroundMean(ModePrior):
     def new_slices(
         self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
     ) -> FloatArray:
-        """Draw mu given the known slices, and new ones around it."""
+        """Draw mu given the known slices, then draw new slices around it."""
         mean = self.update_hyper(rng, core).mean
         return np.asarray(mean.reshape(core.shape[1:]) + noise)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 try:
     __version__ = version("bayesring")
-except PackageNotFoundError:  # run from a source tree that was never installed
+except PackageNotFoundError:  # running from a source tree that is not installed
     __version__ = "0+unknown"
 
 __all__ = ["Completion", "TensorRing", "TensorRingClassifier", "__version__", "complete", "load"]
@@ -23,7 +23,7 @@ HOMES = {
     "complete": "completion",
     "load": "estimator",
 }
-"""Where the public names live; they are loaded when they are first asked for."""
+"""Where the public names live; each is loaded on first access."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Checks of what users give: each refusal is one sentence with argument, row, found, expected."""
+"""Checks of user input: each error is one sentence with argument, row, found, expected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
         and np.all(coords == np.floor(coords))
         and np.isfinite(coords).all()
     ):
-        coords = coords.astype(np.int64)  # what an OrdinalEncoder gives
+        coords = coords.astype(np.int64)  # such as the output of an OrdinalEncoder
     if not np.issubdtype(coords.dtype, np.integer):
         raise ValueError(
             f"{name} must hold integer coordinates that count from 0, got {coords.dtype} values "
@@ -59,14 +59,14 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
 
 
 def _first_odd(coords: Any) -> str:
-    """The first value that is no integer, with its row."""
+    """The first value that is not an integer, with its row."""
     odd = np.argwhere(coords != np.floor(coords)) if coords.dtype.kind == "f" else np.zeros((1, 2))
     row, mode = (int(place) for place in odd[0])
     return f"{coords[row, mode]} in row {row}, column {mode}"
 
 
 def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> None:
-    """Coordinates lie inside `shape`."""
+    """Check that coordinates lie inside `shape`."""
     if coords.shape[1] != len(shape):
         raise ValueError(
             f"{name} has {coords.shape[1]} columns, but the tensor has {len(shape)} modes: "
@@ -83,7 +83,7 @@ def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> Non
 
 
 def check_values(y: Any, n_rows: int, name: str = "y") -> FloatArray:
-    """Values as an (n,) array of finite numbers, float64 or what fits into float32."""
+    """Values as an (n,) array of finite numbers, float64 or a type that fits into float32."""
     values = _as_array(y, name)
     if values.ndim != 1:
         raise ValueError(
@@ -107,7 +107,7 @@ def check_values(y: Any, n_rows: int, name: str = "y") -> FloatArray:
 
 
 def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:
-    """Sizes of the modes: as given and large enough, or the largest coordinates plus one."""
+    """Sizes of the modes: `shape` if it is large enough, or the largest coordinates plus one."""
     if shape is None:
         return tuple(int(size) + 1 for size in coords.max(axis=0))
     try:
@@ -124,7 +124,7 @@ def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:
 
 
 def check_grown(shape: Any, coords: IntArray, known: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes of modes that may have grown: as given, or as large as the coordinates need."""
+    """Sizes of modes that may have grown: `shape`, or as large as the coordinates require."""
     if coords.shape[1] != len(known):
         check_within(coords, known)
     sizes = check_shape(shape, coords)
@@ -162,7 +162,7 @@ def check_level(level: float) -> float:
 
 
 def free_memory() -> int | None:
-    """Bytes of memory that are free for use, if the system tells."""
+    """Bytes of available memory, if the system reports it."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         amounts = dict(line.split(":") for line in lines)
@@ -176,7 +176,7 @@ def free_memory() -> int | None:
 
 
 def check_fits(n_bytes: int, what: str, instead: str) -> None:
-    """Refuse results larger than the memory that is free."""
+    """Raise an error for results larger than the free memory."""
     free = free_memory()
     if free is not None and n_bytes > free:
         raise ValueError(
@@ -186,7 +186,7 @@ def check_fits(n_bytes: int, what: str, instead: str) -> None:
 
 
 def unknown_name(argument: str, value: Any, known: Iterable[str], otherwise: str) -> ValueError:
-    """The error for a name nobody knows, with the nearest known one suggested."""
+    """Error for an unknown name, suggesting the closest known one."""
     names = sorted(known)
     near = get_close_matches(str(value), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -195,7 +195,7 @@ def unknown_name(argument: str, value: Any, known: Iterable[str], otherwise: str
 
 
 def import_pyarrow() -> Any:
-    """Pyarrow, or a sentence on how to get it."""
+    """Import pyarrow, or raise an error that says how to install it."""
     try:
         import pyarrow
     except ImportError:

@@ -1,4 +1,4 @@
-"""`TensorRingClassifier`: two labels of any kind, and scikit-learn's contract for classifiers."""
+"""`TensorRingClassifier`: any two labels, following scikit-learn's contract for classifiers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from bayesring.priors import ModePrior, RingPrior
 
 
 class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
-    """Bayesian tensor ring for values of two kinds, such as links that are there or not.
+    """Bayesian tensor ring for two classes, such as the presence or absence of a link.
 
-    Parameters are those of `TensorRing`; the likelihood is Bernoulli's. Labels may be numbers,
-    text or truth values; they are coded in sorted order, so the second of `classes_` is the one
-    whose probability `predict_table`, `predict_interval` and `predict_tensor` speak of.
+    The parameters are those of `TensorRing`, with a Bernoulli likelihood. Labels may be numbers,
+    text or booleans. They are coded in sorted order, so `predict_table`, `predict_interval` and
+    `predict_tensor` describe the probability of the second of `classes_`.
 
     Attributes
     ----------
-    classes_ : the two labels, sorted; the others are those of `TensorRing`
+    classes_ : the two labels, sorted; the other attributes are those of `TensorRing`
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         *,
         shape: tuple[int, ...] | None = None,
     ) -> Self:
-        """Go on with new observations; `classes` names both labels if the first call lacks one."""
+        """Continue with new observations; `classes` lists both labels if one is still missing."""
         if not hasattr(self, "posterior_"):
             if classes is None:
                 return self.fit(X, y, shape=shape)
@@ -132,7 +132,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         return np.column_stack([1.0 - one, one])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy of the labels."""
+        """Accuracy of the predicted labels."""
         from sklearn.metrics import accuracy_score  # slow to load
 
         if y is None and self.labels_.value is not None and is_table(X):
@@ -147,7 +147,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
 
 
 def _codes(y: Any, known: NDArray[Any] | None = None) -> tuple[NDArray[Any], FloatArray]:
-    """The two labels, sorted, and 0 or 1 for every row; or a sentence on what is wrong."""
+    """The two sorted labels, and 0 or 1 for every row; raises an error if `y` is not valid."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y must have one label per row and 1 dimension, got {labels.shape}.")

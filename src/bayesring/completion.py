@@ -1,4 +1,4 @@
-"""`complete`: any container with gaps in, the same kind of container without gaps out."""
+"""`complete`: fill the gaps of a container and return one of the same type."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from bayesring.posterior import Prediction
 from bayesring.reporting import Reporting
 
 KEEP = {"mean": True, "std": False, "lower": True, "upper": True}
-"""Whether a known cell keeps its value in a statistic; else it is zero there."""
+"""Whether a statistic of a known cell is its value; otherwise it is zero."""
 
 
 @dataclass(frozen=True)
 class Completion(Reporting):
-    """Data with their gaps filled, and how sure that is.
+    """Data with their gaps filled, with error bars.
 
-    Each of `mean`, `std`, `lower` and `upper` is of the kind that was given and has its shape; of
-    a table, each has the same columns, with the statistic in the value column. Known cells are
-    kept as they are: there `mean`, `lower` and `upper` are the value given, and `std` is zero.
-    For what the model makes of known cells, ask ``model.predict``.
+    Each of `mean`, `std`, `lower` and `upper` has the type and shape of the input. For a table,
+    each has the same columns, with the statistic in the value column. Known cells are unchanged:
+    there `mean`, `lower` and `upper` are the given value, and `std` is zero. Use ``model.predict``
+    for the model's own estimate of known cells.
 
-    For real values, `std` and the interval from `lower` to `upper` are those of a new
-    observation, noise included. For binary values, all four are about the probability of a one.
+    For real values, `std` and the interval from `lower` to `upper` describe a new observation,
+    noise included. For binary values, all four describe the probability of a one.
     """
 
     mean: Any
@@ -43,19 +43,19 @@ class Completion(Reporting):
     model: TensorRing
     """The fitted ring."""
     level: float
-    """Share of the hidden values that the intervals should cover."""
+    """Probability with which the intervals should cover hidden values."""
     n_filled: int
     """Number of cells filled."""
     table: Any = None
-    """Of a table: its rows with the columns mean, std, lower and upper added."""
+    """For a table: its rows with the columns mean, std, lower and upper added."""
     notes: tuple[str, ...] = ()
-    """What was decided on the way."""
+    """What was decided along the way."""
 
     def _parts(self) -> Mapping[str, Any]:
         return self.model._parts()
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the filled cells, and the model at a glance."""
+        """Notebook view: the filled cells and a summary of the model."""
         filled = f"{self.n_filled:,} cells filled, with {self.level:.0%} intervals."
         from bayesring.report.markup import listing
 
@@ -81,13 +81,13 @@ def complete(
     ----------
     data : array with NaN, masked array, `xarray.DataArray`, `sparse.COO`, or a long table of
         pandas, polars or pyarrow, with one row per cell
-    modes, value : the key columns of a table and its column of values; may be left out if all
-        columns but one are keys and only that one holds floats
+    modes, value : the key columns and the value column of a table; may be omitted if exactly one
+        column holds floats and all others are keys
     fill : "missing" fills NaNs, masked cells, and rows or explicit entries without a value; "all"
         also fills the cells that a table or a sparse array does not mention
-    implicit : whether the entries that a sparse array leaves out are "missing" or "observed", with
-        its fill value
-    level : share of the hidden values that the intervals should cover
+    implicit : whether the entries that a sparse array does not store are "missing" or "observed"
+        with its fill value
+    level : probability with which the intervals should cover hidden values
     likelihood : as for `TensorRing`, or "auto": "bernoulli" if the values are zeros and ones
     checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`: killed and called
         again, it goes on from there
@@ -113,7 +113,7 @@ def open_gaps(
     fill: str = "missing",
     implicit: str = "missing",
 ) -> Container:
-    """Data that can be completed: something is known, and something is missing."""
+    """Data that can be completed: some cells are known and some are missing."""
     container = open_container(data, modes, value, fill, implicit)
     if isinstance(container, Long):
         check_new_columns(container.frame, Prediction._fields)
@@ -140,9 +140,9 @@ def fill_gaps(
 def choose_likelihood(
     likelihood: str | Likelihood, values: FloatArray, count: int | None = None
 ) -> tuple[str | Likelihood, list[str]]:
-    """The likelihood to use, with a sentence if it was chosen by the look of the values.
+    """The likelihood to use, with a note if it was chosen from the values.
 
-    `count` says how many values there are if only the distinct ones are given.
+    `count` is the number of values if only the distinct ones are given.
     """
     if not (isinstance(likelihood, str) and likelihood == "auto"):
         return likelihood, []

@@ -1,4 +1,4 @@
-"""How good predictions are: plain functions of arrays."""
+"""Measures of prediction quality, as plain functions of arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SSIM_WINDOW = 7
 
 
 def rmse(truth: FloatArray, predicted: FloatArray) -> float:
-    """Root of the mean squared error."""
+    """Root mean squared error."""
     return float(np.sqrt(np.mean((truth - predicted) ** 2)))
 
 
@@ -33,8 +33,8 @@ def psnr(truth: FloatArray, predicted: FloatArray, peak: float | None = None) ->
 def ssim(truth: FloatArray, predicted: FloatArray, data_range: float | None = None) -> float:
     """Structural similarity (Wang et al., 2004) of two images, or the mean over bands.
 
-    Local means and variances in windows of 7 x 7 with equal weights, sample covariances,
-    constants 0.01 and 0.03; windows that leave the image are not counted.
+    Local means and variances in 7 x 7 windows with equal weights, sample covariances, constants
+    0.01 and 0.03; windows that extend beyond the image are not counted.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def auc(truth: FloatArray, score: FloatArray) -> float:
 
 
 def accuracy(truth: FloatArray, probability: FloatArray) -> float:
-    """Share of right guesses when probabilities above one half count as ones."""
+    """Share of correct predictions when probabilities above one half count as ones."""
     return float(np.mean((probability > 0.5) == (truth > 0.5)))
 
 
 def binary_log_score(truth: FloatArray, probability: FloatArray) -> float:
-    """Mean log probability given to what happened; zero is perfect."""
+    """Mean log probability of the observed outcomes; zero is perfect."""
     given = np.where(truth > 0.5, probability, 1.0 - probability)
     return float(np.mean(np.log(np.maximum(given, np.finfo(float).tiny))))
 
@@ -92,7 +92,7 @@ def mixture_log_score(truth: FloatArray, centres: FloatArray, deviations: FloatA
 
 
 class CalibrationBins(NamedTuple):
-    """Binary observations by predicted probability, in bins of equal width; sums per bin."""
+    """Sums over binary observations, in bins of equal width by predicted probability."""
 
     number: FloatArray
     probability: FloatArray
@@ -105,7 +105,7 @@ class CalibrationBins(NamedTuple):
         return float(np.abs(self.ones - self.probability).sum() / self.number.sum())
 
     def chance(self, level: float = 0.95, n: int = 20_000, seed: int = 0) -> float:
-        """Quantile of the error that probabilities right in every bin would show by chance."""
+        """Quantile of the error expected by chance if the probabilities were correct."""
         gaps = np.random.default_rng(seed).standard_normal((n, len(self.number)))
         errors = np.abs(gaps * np.sqrt(self.variance)).sum(axis=1) / self.number.sum()
         return float(np.quantile(errors, level))
@@ -124,8 +124,8 @@ def calibration_bins(
 def crps(truth: FloatArray, samples: FloatArray) -> float:
     """Continuous ranked probability score, E|X - y| - E|X - X'| / 2, in the units of y.
 
-    The mean over the truth (n,) for predictive samples (draws, n); smaller is better, and for one
-    sample it is the mean absolute error. Sorted, E|X - X'| is a weighted sum.
+    The mean over the truth (n,) for predictive samples (draws, n); smaller is better, and with one
+    sample it is the mean absolute error. E|X - X'| is a weighted sum of the sorted samples.
     """
     draws = len(samples)
     error = np.mean(np.abs(samples - truth), axis=0)

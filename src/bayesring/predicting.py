@@ -1,4 +1,4 @@
-"""What a fitted model can be asked: predictions, samples, scores, diagnostics, suggestions."""
+"""Methods of a fitted model: predictions, samples, scores, diagnostics, suggestions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from bayesring.reporting import Reporting
 
 
 class Predicting(Reporting):
-    """Methods of a class that holds what a fit found."""
+    """Methods of a class that holds the result of a fit."""
 
     posterior_: Posterior
     prior_: RingPrior
@@ -58,10 +58,10 @@ class Predicting(Reporting):
     def predict(self, X: Any, return_std: bool = False, *, noise: bool = True) -> Any:
         """Posterior mean of a new observation at each row of `X`, (n,); Bernoulli: P(y = 1).
 
-        With `return_std`, also its standard deviation; with ``noise=False`` the deviation of the
-        mean or probability alone. `X` holds coordinates or is a table with the key columns of the
-        fit. Labels that the fit did not know are answered as `bayesring.posterior.unseen` says,
-        with a warning.
+        With `return_std`, also return the standard deviation of a new observation, or with
+        ``noise=False`` that of the mean or probability alone. `X` holds coordinates or is a table
+        with the key columns of the fit. Labels unknown to the fit are predicted as described in
+        `bayesring.posterior.unseen`, with a warning.
         """
         posterior, coords = self._locate(X)
         mean, deviation = posterior.moments(coords, noise)
@@ -70,7 +70,7 @@ class Predicting(Reporting):
     def predict_interval(
         self, X: Any, level: float = 0.9, *, noise: bool = True
     ) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper end of the central interval of a new observation, (n,) each.
+        """Lower and upper ends of the central interval of a new observation, (n,) each.
 
         With ``noise=False`` the interval is for its mean or probability.
         """
@@ -78,10 +78,10 @@ class Predicting(Reporting):
         return posterior.interval(coords, check_level(level), noise)
 
     def predict_table(self, cells: Any, level: float = 0.9, *, noise: bool | None = None) -> Any:
-        """A table of the kind of `cells` with its key columns, mean, std, lower and upper.
+        """Table of the same type as `cells`, with its key columns, mean, std, lower and upper.
 
-        The ends are those of the interval of `level`, for a new observation or, if values are
-        binary, for the probability of a one, unless `noise` says otherwise.
+        The interval has probability `level`. It is for a new observation or, if values are binary,
+        for the probability of a one, unless `noise` says otherwise.
         """
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):
@@ -106,9 +106,9 @@ class Predicting(Reporting):
     def sample(
         self, X: Any, n_draws: int = 100, *, random_state: int | Generator | None = None
     ) -> FloatArray:
-        """Predictive draws (n_draws, n), noise included; the cells of one row belong together.
+        """Joint predictive draws (n_draws, n), noise included; each row is one draw of all cells.
 
-        The same every time, unless `random_state` says otherwise.
+        The same on every call unless `random_state` is given.
         """
         posterior, coords = self._locate(X)
         own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state
@@ -118,7 +118,7 @@ class Predicting(Reporting):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions, or the mean log score if values are discrete.
 
-        A table may hold the values itself, in the column of values of the fit.
+        If `X` is a table, it may contain the values itself, in the value column of the fit.
         """
         posterior, coords = self._locate(X)
         if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
@@ -133,7 +133,7 @@ class Predicting(Reporting):
         return float(r2_score(values, mean, sample_weight=sample_weight))
 
     def diagnostics(self, X: Any = None) -> Diagnostics:
-        """Whether the chains can be trusted: R-hat, effective draws, Monte Carlo errors.
+        """Whether the chains can be trusted: R-hat, effective sample sizes, Monte Carlo errors.
 
         Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
         Its `problems` are what harms the answer, with what to do about it; it warns of them, once.
@@ -156,31 +156,31 @@ class Predicting(Reporting):
     def to_datatree(self, X: Any = None) -> Any:
         """Draws of noise, log likelihood and the entries at `X` as an `xarray.DataTree`.
 
-        ArviZ reads it: directly from its release 1 on, and by
-        ``arviz.InferenceData.from_datatree`` before.
+        ArviZ reads it directly from version 1 on, and with
+        ``arviz.InferenceData.from_datatree`` before that.
         """
         posterior = self._posterior()
         cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
         return to_datatree(posterior, self.trace_, self.sampled_, cells)
 
     def to_tensorly(self, draw: int = 0) -> Any:
-        """One of the draws as a `TRTensor` of TensorLy, in the units of the data.
+        """One of the draws as a TensorLy `TRTensor`, in the units of the data.
 
-        Ranks are one higher than those of the ring if the values have a mean to carry, see
+        Ranks are one higher than the ring's if a mean was subtracted from the values; see
         `bayesring.posterior.interchange`. Do not average the cores of several draws: they are
         defined only up to an invertible matrix on each bond.
         """
         return to_tensorly(self._posterior(), draw)
 
     def suggest(self, n: int = 10, candidates: Any = None) -> Any:
-        """The `n` cells not observed yet whose measurement would teach most.
+        """The `n` unobserved cells that are most worth measuring.
 
-        They are those with the largest posterior deviation of the mean or probability, noise left
-        out, largest first; each is judged by itself. `candidates`, coordinates or a table, limits
-        the choice; without it, all cells are compared, or, of a tensor with more than 200,000
-        cells, so many of them drawn at random.
+        These have the largest posterior standard deviation of the mean or probability, excluding
+        noise, in descending order; each cell is judged on its own. `candidates`, coordinates or a
+        table, restricts the choice. Without it all cells are compared, or a random 200,000 of them
+        if the tensor has more.
 
-        Returns coordinates (n, D), or, for labels from a table, a table with the keys and `std`.
+        Returns coordinates (n, D), or a table with the keys and `std` if the fit used a table.
         """
         posterior, n = self._posterior(), check_count(n, "n", 1)
         if candidates is None:
@@ -218,7 +218,7 @@ class Predicting(Reporting):
         }
 
     def _repr_html_(self) -> str:
-        """What notebooks show: a fitted model at a glance, then the parameters."""
+        """Notebook view: a summary of the fitted model, then the parameters."""
         parameters = str(estimator_html_repr(self))
         return self._brief() + parameters if hasattr(self, "posterior_") else parameters
 
@@ -230,7 +230,7 @@ class Predicting(Reporting):
         return self.posterior_
 
     def _coords(self, X: Any) -> tuple[IntArray, NewLabels]:
-        """Coordinates of the rows of `X`, and labels that the fit did not know."""
+        """Coordinates of the rows of `X`, and labels unknown to the fit."""
         shape = self._posterior().shape
         return inputs.coords_of(X, self.labels_, shape)
 
@@ -240,7 +240,7 @@ class Predicting(Reporting):
         return coords
 
     def _locate(self, X: Any) -> tuple[Posterior, IntArray]:
-        """A posterior and coordinates in it that stand for the rows of `X`; warns of new labels."""
+        """Posterior and coordinates in it for the rows of `X`; warns about new labels."""
         posterior = self._posterior()
         coords, added = self._coords(X)
         if any(len(new) for new in added):

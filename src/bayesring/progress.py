@@ -1,4 +1,4 @@
-"""Progress bars: one per chain with scan, rank, noise, error; one for work in steps."""
+"""Progress bars: one per chain with scan, rank, noise and error; one for work in steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayesring.engine.operations import compiled
 from bayesring.infer.state import LookReport, ScanReport
 
 PATIENCE = 1.0
-"""Seconds of work before anything is shown, so that quick fits stay quiet."""
+"""Seconds before anything is shown, so that quick fits stay quiet."""
 STEP_PATIENCE = 2.0
 """The same for work in steps, such as a report."""
 REFRESH = 0.1
@@ -30,7 +30,7 @@ REFRESH = 0.1
 
 
 class ChainProgress:
-    """Receives reports from chains in any thread and shows them."""
+    """Receives and shows reports from chains in any thread."""
 
     def __init__(self, chains: int, scans: int, warmup: int) -> None:
         self._bars = RichProgress(
@@ -53,7 +53,7 @@ class ChainProgress:
         self._started = False
 
     def __call__(self, report: ScanReport) -> None:
-        """Show one report, unless the bar was updated a moment ago."""
+        """Show one report unless the bar was updated a moment ago."""
         now = time.monotonic()
         last_scan = report.scan == self._scans
         if now - self._begin < PATIENCE or (
@@ -84,7 +84,7 @@ class ChainProgress:
 def chain_progress(
     show: bool, chains: int, scans: int, warmup: int
 ) -> Iterator[ChainProgress | None]:
-    """Progress bars for the length of a fit, or None. Says so if kernels must be compiled first."""
+    """Progress bars during a fit, or None; prints a note if kernels must be compiled first."""
     if not show:
         yield None
         return
@@ -99,7 +99,7 @@ def chain_progress(
 
 @contextmanager
 def learning_progress(show: bool, n_rows: int) -> Iterator[Callable[[LookReport], None] | None]:
-    """A line that grows with what rings learn: rows, rows per second, held-out error; or None."""
+    """Status line while rings learn (rows, rows per second, held-out error), or None."""
     if not show:
         yield None
         return
@@ -139,7 +139,7 @@ def learning_progress(show: bool, n_rows: int) -> Iterator[Callable[[LookReport]
 
 @contextmanager
 def survey_progress(show: bool, n_rows: int) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar for a first pass over `n_rows` rows, or None."""
+    """A bar for the first pass over `n_rows` rows, or None."""
     if not show:
         yield None
         return
@@ -166,7 +166,7 @@ def survey_progress(show: bool, n_rows: int) -> Iterator[Callable[[int, int], No
 
 @contextmanager
 def step_progress(show: bool, steps: int) -> Iterator[Callable[[str], None]]:
-    """A bar for work in steps; call what it yields with the name of each step as it begins."""
+    """A bar for work in steps; call the yielded function with the name of each step."""
     bar = RichProgress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -193,7 +193,7 @@ def step_progress(show: bool, steps: int) -> Iterator[Callable[[str], None]]:
 
 
 def say(notes: Iterable[str]) -> None:
-    """Show sentences where progress is shown."""
+    """Print messages where progress is shown."""
     console = Console(stderr=True)
     for note in notes:
         console.print(note, markup=False, highlight=False)

@@ -1,6 +1,6 @@
-"""Pictures, report and notebook view as methods, for every class that holds a fitted model.
+"""Pictures, report and notebook view as methods for classes that hold a fitted model.
 
-What draws them is loaded on first use: nothing below the estimator imports `report`.
+The drawing code is loaded on first use: nothing below the estimator imports `report`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Reporting:
     """Methods of a class that has `_parts`; pictures need matplotlib."""
 
     def _parts(self) -> Mapping[str, Any]:
-        """The model taken apart, by the fields of `bayesring.report.fitted.Fitted`."""
+        """The parts of the model, keyed by the fields of `bayesring.report.fitted.Fitted`."""
         raise NotImplementedError
 
     def _fitted(self) -> Any:
@@ -31,7 +31,7 @@ class Reporting:
     def report(
         self, path: str | os.PathLike[str] = "report.html", *, progress: bool = True
     ) -> Path:
-        """Write one HTML page that needs no network: data, findings, checks, slices, settings."""
+        """Write a single offline HTML page: data, findings, checks, slices, settings."""
         return Path(self._view("report", path, progress))
 
     def plot_slice(
@@ -45,8 +45,8 @@ class Reporting:
 
         Parameters
         ----------
-        at : label of each other mode, by name or number; the best observed level if not given
-        rows, columns : modes by name or number; the two longest if not given
+        at : label of each other mode, by mode name or number; defaults to the best observed level
+        rows, columns : modes by name or number; default to the two longest
         """
         return self._view("plot_slice", at, rows, columns)
 
@@ -59,15 +59,15 @@ class Reporting:
         return self._view("plot_rank", ax)
 
     def plot_calibration(self, ax: Any = None) -> Any:
-        """Whether intervals, or probabilities, hold on held-out values; returns the Axes."""
+        """Calibration of intervals or probabilities on held-out values; returns the Axes."""
         return self._view("plot_calibration", ax)
 
     def plot_density(
         self, rows: str | int | None = None, columns: str | int | None = None, ax: Any = None
     ) -> Any:
-        """Share of known cells over two modes, the two longest if not given; returns the Axes."""
+        """Share of known cells over two modes, by default the two longest; returns the Axes."""
         return self._view("plot_density", rows, columns, ax)
 
     def plot_similarity(self, mode: str | int, ax: Any = None) -> Any:
-        """Which levels of a mode are alike, by their predictions; returns the Axes."""
+        """Similarity of the levels of a mode, from their predictions; returns the Axes."""
         return self._view("plot_similarity", mode, ax)

@@ -206,7 +206,7 @@ def test_held_out_scores_name_a_baseline(ring):
     values, mean = ring.held_out_.values, ring.held_out_.mean
     if "log loss" in scores:
         right = np.mean((mean > 0.5) == values)
-        assert scores["share of right guesses"].value == pytest.approx(right)
+        assert scores["accuracy"].value == pytest.approx(right)
         assert scores["area under the curve"].baseline == 0.5
         assert scores["log loss"].value < scores["log loss"].baseline
     else:

@@ -50,14 +50,14 @@ def test_it_is_well_formed_and_has_all_sections(text):
     assert [each.get("id") for each in tree.iter("section")] == list(SECTIONS)
     said = words(tree)
     for title in (
-        "What the data were",
-        "What was found",
+        "The data",
+        "The fit",
         "Can it be trusted?",
-        "What it says",
+        "Results",
         "How to reproduce it",
         "Largest surprises",
         "Most uncertain cells",
-        "are alike",
+        "are similar",
     ):
         assert title in said
 
@@ -88,9 +88,9 @@ def test_labels_are_text_and_never_markup(pages):
 
 
 def test_binary_pages_speak_of_probabilities(pages):
-    assert "Do probabilities hold?" in pages["binary"]
-    assert "probability of what was seen" in pages["binary"]
-    assert "Do intervals hold what they say?" in pages["real"]
+    assert "Are the probabilities calibrated?" in pages["binary"]
+    assert "probability of the observed value" in pages["binary"]
+    assert "Are the intervals calibrated?" in pages["real"]
     assert "error bars off" in pages["real"]
 
 
@@ -98,7 +98,7 @@ def test_without_held_out_values_it_says_so(real_ring):
     page = render(real_ring._fitted()._replace(held_out=None), lambda _: None)
     assert page.count("Nothing was held out") == 2
     assert "was not measured" in page
-    assert "Do intervals hold" not in page
+    assert "Are the intervals calibrated" not in page
 
 
 def test_without_observations_it_says_so(real_ring):
@@ -150,10 +150,10 @@ def test_cautions_name_empty_levels_and_bad_coverage(real_ring):
             ),
         )
     )
-    assert "the mean absolute error is 2.00, worse than 1.50 from the average alone" in said
+    assert "the mean absolute error is 2.00, worse than 1.50 from predicting the average" in said
     assert "accuracy" not in said
     assert "1 of 2 levels of kind have no observation" in said
-    assert "90 % intervals held 70 % of the held-out values: they are too narrow" in said
+    assert "90 % intervals covered 70 % of the held-out values: they are too narrow" in said
 
 
 def test_the_code_shown_makes_the_same_estimator(ring):
@@ -178,7 +178,7 @@ def test_the_command_writes_the_same_bytes_every_time(real_ring, tmp_path):
     assert load(tmp_path / "model.ring").report(tmp_path / "three.html").is_file()
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "three.html").read_bytes()
     assert len(list(tmp_path.iterdir())) == 4
-    assert "Do intervals hold what they say?" in (tmp_path / "one.html").read_text()
+    assert "Are the intervals calibrated?" in (tmp_path / "one.html").read_text()
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (3, 4, 2, 5), (1, 5, 2)])

@@ -1,1 +1,1 @@
-"""What is read and written: observations and their sources, labels, tables, containers, files."""
+"""Input and output: observations and their sources, labels, tables, containers, files."""

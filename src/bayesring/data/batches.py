@@ -1,7 +1,7 @@
-"""Where mini-batches come from: observations in an order that changes with every pass.
+"""Sources of mini-batches: observations in an order that changes with every pass.
 
-A source gives a pass over its rows in chunks, columns of indices (D, n) and values (n,) in standard
-units; `batches` cuts them up. Arrays in memory are one source, files another.
+A source yields a pass over its rows in chunks, with columns of indices (D, n) and values (n,) in
+standard units; `batches` splits them. Arrays in memory are one source, files another.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Chunk(NamedTuple):
 
 
 class Rows(Protocol):
-    """A source of observations that can be gone through many times."""
+    """A source of observations that can be iterated many times."""
 
     @property
     def counts(self) -> Sequence[IntArray]:
-        """Observations of every slice of every mode."""
+        """Number of observations of every slice of every mode."""
 
     def chunks(self, streams: Streams, epoch: int) -> Iterator[Chunk]:
-        """All rows, in an order that depends on the streams and on the number of the pass."""
+        """All rows, in an order that depends on the streams and the number of the pass."""
 
 
 class ArrayRows:
@@ -57,7 +57,7 @@ class ArrayRows:
 def one_pass(
     rows: Rows, streams: Streams, size: int, epoch: int = 0
 ) -> Generator[Chunk, None, None]:
-    """All rows in batches; columns (2 D - 1, n), as `kernels.gradient` wants them."""
+    """All rows in batches; columns (2 D - 1, n), as `kernels.gradient` expects them."""
     for columns, values in rows.chunks(streams, epoch):
         doubled = np.concatenate([columns, columns[:-1]])
         for begin in range(0, len(values), size):
@@ -67,19 +67,19 @@ def one_pass(
 
 
 class Position(NamedTuple):
-    """A place in an endless series of batches."""
+    """A position in an endless series of batches."""
 
     epoch: int = 0
     batch: int = 0
-    """Batches of this pass that lie behind."""
+    """Number of batches of this pass already consumed."""
 
 
 class Feed:
-    """Batches without end, pass after pass, from any position on.
+    """Endless batches, pass after pass, from any position.
 
-    To go on where it stopped costs nothing; to begin elsewhere, or after rows could not be read,
-    the pass is gone through again up to there. Close it when done: files are read ahead in threads,
-    which must not be left to the garbage collector.
+    Continuing where it stopped costs nothing. To start elsewhere, or after a read error, the pass
+    is read again up to that position. Close it when done: files are read ahead in threads, which
+    must not be left to the garbage collector.
     """
 
     def __init__(self, rows: Rows, streams: Streams, size: int) -> None:
@@ -88,7 +88,7 @@ class Feed:
         self._batches = _endless(self._at, *self._source)
 
     def read(self, position: Position, n_rows: int) -> Iterator[tuple[Chunk, Position]]:
-        """Batches from `position` on, with the position behind each, until they have `n_rows`."""
+        """Batches from `position` on, each with the position after it, until they have `n_rows`."""
         if position != self._at:
             self._go_to(position)
         while n_rows > 0:
@@ -101,7 +101,7 @@ class Feed:
             yield chunk, self._at
 
     def close(self) -> None:
-        """Let go of the pass that is under way; to read on begins it again."""
+        """Close the current pass; reading again restarts it."""
         self._go_to(self._at)
 
     def _go_to(self, position: Position) -> None:
@@ -112,7 +112,7 @@ class Feed:
 def _endless(
     position: Position, rows: Rows, streams: Streams, size: int
 ) -> Generator[tuple[Chunk, Position], None, None]:
-    """All batches from `position` on. Not a method: a feed that held it in a cycle would last."""
+    """All batches from `position` on. Not a method, to avoid a reference cycle with the feed."""
     for epoch in count(position.epoch):
         behind = position.batch if epoch == position.epoch else 0
         for number, chunk in enumerate(one_pass(rows, streams, size, epoch)):
@@ -121,15 +121,15 @@ def _endless(
 
 
 class Sources(NamedTuple):
-    """What rings learn from."""
+    """The data that rings learn from."""
 
     part: Rows
-    """All rows but the held-out ones."""
+    """All rows except the held-out ones."""
     whole: Rows
-    """All rows to settle on in the end; the same as `part` if held-out ones stay out."""
+    """All rows for the final looks; the same as `part` if held-out rows stay out."""
     judged: Observations
-    """Observations that rings are judged by: those held out, or all if there are too few."""
+    """Observations used to judge rings: the held-out ones, or all if there are too few."""
     sample: Rows
     """Rows on which the size of the ring is chosen."""
     is_held_out: bool
-    """Whether those that judge were held out."""
+    """Whether the observations used to judge rings were held out."""

@@ -1,9 +1,9 @@
 """Blocks of slices, the unit of work everywhere: one task, one random stream, one term of a sum.
 
-For each mode the observations are stored once more, sorted by that mode's index, and cut into
-blocks of consecutive slices with about equal numbers of observations. Cuts depend on the data
-alone, so results do not depend on who works on which block. A block holds everything that its
-kernels need and nothing else: it can be sent to another process and stay there.
+The observations are stored once per mode, sorted by that mode's index and cut into blocks of
+consecutive slices with about equal numbers of observations. Block boundaries depend on the data
+alone, so results do not depend on where a block is processed. A block holds everything that its
+kernels need and nothing else, so it can be sent to another process and stay there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
     mode: int
     number: int
-    """Place among the mode's blocks; keys the block's random stream."""
+    """Position among the mode's blocks; the key of the block's random stream."""
     first: int
     """Index of the first slice."""
     bounds: IntArray
@@ -37,13 +37,13 @@ class Block(NamedTuple):
     values: FloatArray
     """(n,)."""
     is_part: bool
-    """Whether other blocks hold more observations of the same, only, slice."""
+    """Whether the block has a single slice, with more of its observations in other blocks."""
     given: Given = NOTHING
-    """What the observations carry besides their values."""
+    """Weights, offsets and exposures of the observations."""
 
     @property
     def slices(self) -> slice:
-        """Places of its slices in the core."""
+        """Positions of its slices in the core."""
         return slice(self.first, self.first + self.bounds.size - 1)
 
     @property
@@ -60,8 +60,8 @@ def blocks_of_modes(
 
     Parameters
     ----------
-    block_size : observations per block that the cuts aim at; by default `BLOCK_SIZE`, or more
-        when that would give over `MAX_BLOCKS` blocks
+    block_size : target number of observations per block; by default `BLOCK_SIZE`, or more if that
+        would give more than `MAX_BLOCKS` blocks
     cut_slices : whether a slice larger than a block may be cut into parts, for all modes or each
     """
     size = block_size or max(BLOCK_SIZE, -(-len(data.values) // MAX_BLOCKS))
@@ -76,7 +76,7 @@ def blocks_of_modes(
     first = _blocks_of_mode(
         [(data.coords.T, data.values)], 0, starts[0], size, cut[0], given.at(orders[0])
     )
-    del data  # the other modes are made from the first: whoever hands the data over can let go
+    del data  # the other modes are built from the first, so the caller can release the data
     rest = (
         _blocks_of_mode(
             ((np.vstack([block.own, block.others]), block.values) for block in first),
@@ -99,13 +99,13 @@ def _blocks_of_mode(
     cut_slices: bool,
     given: Given,
 ) -> tuple[Block, ...]:
-    """One mode's view of the data, which come in parts (columns and values), block after block."""
+    """One mode's view of data given in parts (columns and values), block after block."""
     n_slices, n = len(starts) - 1, int(starts[-1])
     cuts = _cuts(starts, size, cut_slices)
     edges = np.array([0, *(end for *_, end in cuts)], dtype=np.int64)
     block_of = np.zeros(n_slices, dtype=np.int64)
     for number, (first, last, *_) in reversed(list(enumerate(cuts))):
-        block_of[first:last] = number  # of a slice that is cut, its first part
+        block_of[first:last] = number  # the first part of a slice that is cut
     following, others = starts.copy(), np.empty(0, dtype=np.int32)
     for columns, part in parts:
         if not others.size:
@@ -147,9 +147,9 @@ def observations_of(blocks: Sequence[Block], shape: tuple[int, ...]) -> Observat
 def _cuts(starts: IntArray, size: int, cut_slices: bool) -> list[tuple[int, int, int, int]]:
     """Cut slices into (first slice, slice after the last, first observation, end) per block.
 
-    A run of slices is closed when it reaches `size` observations; a slice of more than one and a
-    half times that is cut into equal parts of its own. So that slices without observations cost
-    nothing special, each counts as one observation more than it has.
+    A run of slices ends when it reaches `size` observations. A slice with more than one and a half
+    times that is cut into equal parts. Each slice counts as one observation more than it has, so
+    that slices without observations need no special treatment.
     """
     cuts = []
     first = 0

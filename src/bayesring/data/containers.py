@@ -1,7 +1,7 @@
-"""Whatever holds a tensor with gaps: read as observations and cells to fill, written back filled.
+"""Containers of a tensor with gaps: read as observations and cells to fill, returned filled.
 
-One class per way of saying what is missing: `Dense` for arrays in which gaps are NaN or masked
-(NumPy, masked, xarray), `Sparse` for coordinates and values (`sparse.COO`), `Long` for tables.
+There is one class per way of marking gaps: `Dense` for arrays with NaN or masked gaps (NumPy,
+masked, xarray), `Sparse` for coordinates and values (`sparse.COO`), `Long` for tables.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bayesring.model.types import FloatArray, IntArray
 FILL = ("missing", "all")
 IMPLICIT = ("missing", "observed")
 STORAGE_ENCODING = ("zlib", "complevel", "shuffle", "fletcher32", "grid_mapping")
-"""How xarray writes a variable to a file, as far as it cannot change the numbers."""
+"""xarray's encoding settings that cannot change the numbers of a variable."""
 PACKING_ATTRIBUTES = (
     "scale_factor",
     "add_offset",
@@ -46,7 +46,7 @@ PACKING_ATTRIBUTES = (
     "valid_range",
     "_Unsigned",
 )
-"""What makes readers of a file convert or mask the numbers in it."""
+"""Attributes that make readers of a file convert or mask the numbers in it."""
 STATISTICS = 4
 """Arrays that a completion holds: mean, std, lower, upper."""
 
@@ -56,11 +56,11 @@ class Container(Protocol):
 
     @property
     def observations(self) -> Observations:
-        """What is known."""
+        """The known cells."""
 
     @property
     def labels(self) -> Labels:
-        """What modes and slices are called."""
+        """Names of modes and slices."""
 
     @property
     def kind(self) -> str | None:
@@ -73,7 +73,7 @@ class Container(Protocol):
     def filled(self, predicted: FloatArray, keep: bool) -> Any:
         """The data with `predicted` (m,) in the cells to fill.
 
-        Known cells keep their value, or, if not `keep`, hold zero.
+        Known cells keep their value, or hold zero if not `keep`.
         """
 
 
@@ -84,7 +84,7 @@ class Dense:
     values: FloatArray
     labels: Labels
     wrap: Callable[[FloatArray], Any]
-    """From a plain array back to the kind that was given."""
+    """Converts a plain array back to the input type."""
     kind: None = None
 
     @property
@@ -107,7 +107,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Sparse:
-    """Coordinates and values; explicit NaNs, or all that is not explicit, are to be filled."""
+    """Coordinates and values; explicit NaNs, or all cells not listed, are filled."""
 
     coords: IntArray
     """(n, D)."""
@@ -125,11 +125,11 @@ class Sparse:
 
     @property
     def labels(self) -> Labels:
-        """None but numbers."""
+        """Modes are numbered."""
         return plain_labels(len(self.shape))
 
     def filled(self, predicted: FloatArray, keep: bool) -> Any:
-        """The known entries and those filled in, all explicit."""
+        """The known and the filled entries, all explicit."""
         known = self.observations
         values = known.values if keep else np.zeros(len(known.values))
         coords = np.concatenate([known.coords, self.missing])
@@ -138,12 +138,12 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Long:
-    """A long table; rows without a value, and those appended for absent cells, are to be filled."""
+    """A long table; rows without a value, and rows appended for absent cells, are filled."""
 
     frame: nw.DataFrame[Any]
     coded: Coded
     appended: IntArray
-    """(k, D), cells that have no row and get one after the last."""
+    """(k, D), cells without a row, which are appended at the end."""
 
     @property
     def observations(self) -> Observations:
@@ -152,7 +152,7 @@ class Long:
 
     @property
     def labels(self) -> Labels:
-        """Those of the key columns."""
+        """Labels of the key columns."""
         return self.coded.labels
 
     @property
@@ -171,7 +171,7 @@ class Long:
         return add_columns(self._rows, {str(self.labels.value): column}).to_native()
 
     def with_statistics(self, predicted: dict[str, FloatArray], keep: dict[str, bool]) -> Any:
-        """The table with one more column for each of the statistics."""
+        """The table with one column added per statistic."""
         columns = {name: self._column(numbers, keep[name]) for name, numbers in predicted.items()}
         return add_columns(self._rows, columns).to_native()
 
@@ -197,7 +197,7 @@ def open_container(
     fill: str = "missing",
     implicit: str = "missing",
 ) -> Container:
-    """The container for whatever was given."""
+    """The container for the given data."""
     if fill not in FILL:
         raise unknown_name("fill", fill, FILL, "nothing else")
     if implicit not in IMPLICIT:
@@ -241,7 +241,7 @@ def _open_long(data: Any, modes: Sequence[str] | None, value: str | None, fill: 
 
 
 def _absent(coords: IntArray, shape: tuple[int, ...], what: str) -> IntArray:
-    """The cells of the tensor that `coords` do not mention, in order."""
+    """The cells of the tensor that are not in `coords`, in order."""
     n_cells = prod(shape)
     check_fits(
         n_cells * 8 * (STATISTICS + len(shape)),
@@ -297,9 +297,9 @@ def _open_xarray(data: Any) -> Dense:
 
 
 def _unpacked(result: Any) -> Any:
-    """Without what was about the file that the data came from, and is wrong for a result.
+    """Remove settings that belong to the source file and are wrong for a result.
 
-    Packed as 16-bit integers, say, a result would be rounded, or come back as other numbers.
+    For example, a result packed as 16-bit integers would be rounded or read back incorrectly.
     """
     encoding = result.encoding
     kept = {name: encoding[name] for name in STORAGE_ENCODING if name in encoding}
@@ -362,13 +362,13 @@ def _masked(dtype: Any) -> Callable[[FloatArray], Any]:
 
 
 def _is_a(data: Any, module: str, name: str) -> bool:
-    """Whether `data` is of a class of a library that need not be installed."""
+    """Whether `data` is an instance of a class from a library that may not be installed."""
     cls = getattr(sys.modules.get(module), name, None)
     return cls is not None and isinstance(data, cls)
 
 
 def _refuse_other(data: Any) -> None:
-    """Kinds of data that are near to one that can be completed: say which."""
+    """Raise an error with a hint for types close to one that can be completed."""
     scipy_hint = "a SciPy sparse array; give sparse.COO.from_scipy_sparse(data)"
     hints = {
         ("xarray", "Dataset"): "an xarray.Dataset; give one of its variables, such as data['name']",

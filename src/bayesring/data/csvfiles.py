@@ -1,7 +1,7 @@
-"""Long tables as CSV, with every key written back as it was read.
+"""Long tables as CSV, with every key written back exactly as it was read.
 
-Everything is read as text first. A key column becomes integers or dates only if each of its
-texts is the usual way to write one, so that "007" stays "007"; otherwise it stays text.
+Everything is read as text first. A key column becomes integers or dates only if every entry is in
+canonical form, so "007" stays "007"; otherwise the column stays text.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from bayesring.data.labels import KINDS, bad_text
 from bayesring.model.types import IntArray
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-")
-"""Texts that stand for a missing value."""
+"""Texts that mean a missing value."""
 BLOCK = 2**20
-"""Bytes of a file that are parsed at a time, unless a line is longer."""
+"""Number of bytes parsed at a time, unless a line is longer."""
 ROWS = 10_000
 """Rows written at a time."""
 
@@ -38,7 +38,7 @@ def read_csv(
 ) -> Any:
     """A CSV file, or standard input for "-", as a pyarrow table.
 
-    `kinds` holds labels that the keys shall be like, for predictions of a fitted model.
+    `kinds` holds labels whose types the keys must match, for predictions of a fitted model.
     """
     pa = import_pyarrow()
     from pyarrow import csv as arrow_csv
@@ -49,8 +49,8 @@ def read_csv(
         column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
     )
 
-    # no file of Python's: Arrow reads ahead in a thread that may outlive an error, and would still
-    # ask for Python's lock when the interpreter ends
+    # not a Python file object: Arrow reads ahead in a thread that may outlive an error, and would
+    # still need the GIL while the interpreter shuts down
     buffer = pa.py_buffer(content)
 
     def parse(block_size: int) -> Any:
@@ -66,7 +66,7 @@ def read_csv(
             table = parse(min(len(content) + 1, 2**31 - 1))  # a line longer than a block
     except pa.ArrowInvalid as error:
         raise ValueError(f"{source} is not a table in CSV: {str(error).splitlines()[0]}") from None
-    # columns that nobody asked about stay as they are
+    # other columns stay unchanged
     ignored = kinds is not None or (modes is not None and value is not None)
     columns = {}
     for name in names:
@@ -85,9 +85,9 @@ def read_csv(
 
 
 def _distinct(column: Any, name: str) -> tuple[NDArray[np.str_], IntArray]:
-    """The distinct texts of a column as they come, and for every row its place among them.
+    """The distinct texts of a column in order of appearance, and each row's index among them.
 
-    All texts of an array are as long as the longest, so there is none with a text per row.
+    In a NumPy array every text is as long as the longest, so no array has one text per row.
     """
     encoded = column.combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
@@ -105,7 +105,7 @@ def write_csv(target: str | os.PathLike[str], table: Any, compressed: bool = Fal
         _write_rows(sys.stdout, table)
         return
     with open(target, "wb") as raw:
-        # no name and no time inside, so that equal tables give equal files
+        # no name or time inside, so that equal tables give equal files
         file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
         with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
             _write_rows(text, table)
@@ -153,9 +153,9 @@ def _numbers(texts: NDArray[np.str_], places: IntArray, name: str) -> NDArray[An
 
 
 def _keys(texts: NDArray[np.str_], floats: bool = False) -> NDArray[Any]:
-    """Distinct texts as integers or dates if that loses nothing; floats if they may be.
+    """Distinct texts as integers or dates if nothing is lost; as floats if allowed.
 
-    Digits alone, such as "007", are no floats unless some are missing.
+    Digits alone, such as "007", are not floats unless some are missing.
     """
     for kind in ("int64", "M8[D]"):
         if _same_texts(texts, kind):
@@ -174,7 +174,7 @@ def _same_texts(texts: NDArray[np.str_], kind: str) -> bool:
 
 
 def _like(texts: NDArray[np.str_], levels: NDArray[Any] | None, name: str) -> NDArray[Any]:
-    """Keys of the kind that a model was fitted with."""
+    """Keys converted to the type the model was fitted with."""
     if levels is None or levels.dtype.kind == "U":
         return texts
     if levels.dtype.kind == "b":
@@ -191,7 +191,7 @@ def _like(texts: NDArray[np.str_], levels: NDArray[Any] | None, name: str) -> ND
 def _array(pa: Any, keys: NDArray[Any], places: IntArray, column: Any, blank: bool = False) -> Any:
     """The keys of all rows for Arrow; if they are text, the column itself.
 
-    If `blank`, no text is no key.
+    If `blank`, an empty text is a missing key.
     """
     if keys.dtype.kind != "U":
         return pa.array(keys[places], from_pandas=blank)
@@ -211,7 +211,7 @@ def _converts(convert: Callable[[str], Any], text: str) -> bool:
 
 
 def _write_rows(file: Any, table: Any) -> None:
-    """Rows with the shortest text that gives each number back; nothing for a missing value."""
+    """Rows with the shortest text that round-trips each number; empty for a missing value."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(table.column_names)
     for batch in table.to_batches(max_chunksize=ROWS):
@@ -220,5 +220,5 @@ def _write_rows(file: Any, table: Any) -> None:
 
 
 def _texts(values: list[Any]) -> list[Any]:
-    """Values as CSV holds them; NaN is missing."""
+    """Values as written to CSV; NaN is missing."""
     return ["" if each is None or each != each else each for each in values]

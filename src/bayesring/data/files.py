@@ -1,4 +1,4 @@
-"""Files by their extension: tables, arrays and labelled arrays, read and written whole.
+"""Files by extension: tables, arrays and labelled arrays, read and written as a whole.
 
 | extension | read as | written |
 |---|---|---|
@@ -8,7 +8,7 @@
 | .npz | its only array, or the one named | mean, std, lower and upper |
 | .nc, .zarr | its only variable, or the one named | mean, std, lower and upper as variables |
 
-Results are written to a temporary name and renamed; see `bayesring.data.writing`.
+Results are written under a temporary name and renamed; see `bayesring.data.writing`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ ARRAYS = (".npy", ".npz")
 LABELLED = (".nc", ".zarr")
 STATISTICS = ("mean", "std", "lower", "upper")
 STANDARD = "-"
-"""Stands for the standard streams."""
+"""Name of the standard streams."""
 
 
 def extension(path: str) -> str:
-    """Which of the known extensions a path has."""
+    """The known extension of a path."""
     if path == STANDARD:
         return ".csv"
     known = (*TABLES, *ARRAYS, *LABELLED)
@@ -46,12 +46,12 @@ def extension(path: str) -> str:
         if path.lower().endswith(each):
             return each
     raise ValueError(
-        f"{path} has a file extension that is not known; known are {', '.join(known)}."
+        f"{path} has an unknown file extension; known extensions are {', '.join(known)}."
     )
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a path is that of Parquet data: a file by its extension, or a folder of such."""
+    """Whether a path is Parquet data: a file with its extension, or a folder of such files."""
     folder = Path(path)
     return path.lower().endswith(".parquet") or (
         folder.is_dir() and next(folder.rglob("*.parquet"), None) is not None
@@ -59,12 +59,12 @@ def is_parquet(path: str) -> bool:
 
 
 def family(path: str) -> tuple[str, ...]:
-    """All extensions that hold the same kind of data."""
+    """All extensions for the same kind of data."""
     return next(group for group in (TABLES, ARRAYS, LABELLED) if extension(path) in group)
 
 
 def check_output(source: str, target: str) -> None:
-    """Refuse, before any work, a result file that cannot hold what the source holds."""
+    """Reject, before any work, a result file whose format cannot hold the source's data."""
     if family(source) != family(target):
         raise ValueError(
             f"{target} cannot hold the result for {source}; choose one of the extensions "
@@ -74,7 +74,7 @@ def check_output(source: str, target: str) -> None:
 
 
 def check_target(target: str) -> None:
-    """Refuse, before any work, a file that cannot be written."""
+    """Reject, before any work, a file that cannot be written."""
     folder_format = _folder_format(target)
     if target != STANDARD:
         check_destination(target, folder_format)
@@ -86,10 +86,10 @@ def read_data(
     value: str | None = None,
     kinds: Mapping[str, NDArray[Any] | None] | None = None,
 ) -> Any:
-    """Whatever a file holds: a pyarrow table, an array, or a labelled array of xarray.
+    """Contents of a file: a pyarrow table, an array, or a labelled xarray array.
 
-    `modes` and `value` name columns; of arrays, `value` names the array or variable. `kinds`: see
-    `bayesring.data.csvfiles.read_csv`.
+    `modes` and `value` name columns; for arrays, `value` names the array or variable. For `kinds`
+    see `bayesring.data.csvfiles.read_csv`.
     """
     kind = extension(path)
     if path != STANDARD and not Path(path).exists():
@@ -104,7 +104,7 @@ def read_data(
 
 
 def write_completion(path: str, completion: Any) -> None:
-    """All that is known about the filled cells, as far as the file can hold it."""
+    """Write all statistics of the filled cells that the format can hold."""
     kind = extension(path)
     if kind in TABLES:
         write_table(path, completion.table)
@@ -140,7 +140,7 @@ def write_table(path: str, table: Any) -> None:
 
 
 def write_arrays(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Named arrays; of them .npy holds the mean only."""
+    """Write named arrays; .npy holds the mean only."""
     with replacing(path) as temporary, open(temporary, "wb") as file:
         if extension(path) == ".npy":
             np.save(file, arrays["mean"])
@@ -163,7 +163,7 @@ def _read_arrow(path: str, kind: str) -> Any:
             from pyarrow import parquet
 
             for file in find_files(Path(path)):
-                read_footer(file)  # before Arrow does, which may not survive it
+                read_footer(file)  # before Arrow does, because it may crash
             return parquet.read_table(path)
         with pa.OSFile(path) as file:
             return pa.ipc.open_file(file).read_all()
@@ -191,7 +191,7 @@ def _read_labelled(path: str, name: str | None) -> Any:
 
 
 def _one_of(names: list[str], name: str | None, path: str, what: str) -> str:
-    """The array that was named, or the only one."""
+    """The named array, or the only one."""
     if name in names or (name is None and len(names) == 1):
         return name or names[0]
     raise ValueError(f"{path} holds the {what} {names}; name one of them with value.")

@@ -1,4 +1,4 @@
-"""Tables or coordinates, as users give them, and answers of the same kind."""
+"""Tables or coordinates as given by users, and results of the same type."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def observe(
     modes: Sequence[str] | None,
     value: str | None,
 ) -> tuple[Observations, Labels, str | None]:
-    """Observations, what their coordinates are called, and the library of the table, if it is one.
+    """Observations, their labels, and the library of the table, if `X` is one.
 
-    `TensorRing.fit` says what may be given.
+    See `TensorRing.fit` for the accepted types.
     """
     if modes is None and value is None and not is_table(X):
         data = check_observations(X, y, shape)
@@ -69,7 +69,7 @@ def observe_more(
 
 
 def is_labelled(X: Any, labels: Labels) -> bool:
-    """Whether `X` is a table of labels; one of mere coordinates does for a ring without any."""
+    """Whether `X` is a table of labels; a ring without labels also accepts coordinates."""
     if not is_table(X):
         return False
     names = open_table(X, "X").columns
@@ -78,7 +78,7 @@ def is_labelled(X: Any, labels: Labels) -> bool:
 
 
 def coords_of(X: Any, labels: Labels, shape: tuple[int, ...]) -> tuple[IntArray, NewLabels]:
-    """Coordinates of the rows of `X`, and labels that the fit did not know."""
+    """Coordinates of the rows of `X`, and labels unknown to the fit."""
     if is_labelled(X, labels):
         return locate(open_table(X, "X"), labels, shape)
     coords = check_coordinates(X)
@@ -100,7 +100,7 @@ def take_column(X: Any, name: str) -> tuple[Any, Any]:
 def beside_keys(
     X: Any, labels: Labels, columns: Mapping[str, FloatArray], rows: IntArray | None = None
 ) -> Any:
-    """A table of the kind of `X` with its key columns, of all rows or some, and new columns."""
+    """Table of the same type as `X`, with the key columns of all or some rows, and new columns."""
     keys = open_table(X, "X").select(labels.names)
     if rows is not None:
         keys = keys[rows.tolist()]
@@ -110,7 +110,7 @@ def beside_keys(
 def table_of_cells(
     kind: str, labels: Labels, coords: IntArray, columns: Mapping[str, FloatArray]
 ) -> Any:
-    """A table of the library `kind` with the labels of cells and new columns."""
+    """Table of the library `kind` with the labels of cells and new columns."""
     keys = {
         name: levels[coords[:, mode]]
         for mode, (name, levels) in enumerate(zip(labels.names, labels.levels, strict=True))

@@ -1,12 +1,10 @@
-"""Labels of the modes: keys such as station names or dates, and the coordinates they stand for.
+"""Labels of the modes: keys such as station names or dates, and their coordinates.
 
-Labels are kept as plain arrays of text, numbers, dates, durations or truth values, so that a model
-file needs no pickle. Those learned from a table are in sorted order: the order of its rows cannot
-matter.
+Labels are kept as plain arrays of text, numbers, dates, durations or booleans, so a model file
+needs no pickle. Labels learned from a table are sorted, so the order of its rows cannot matter.
 
-Times with a time zone are kept in UTC, and the zone beside them. Such times are the same in any
-zone, so a model may be asked in another one; times without a zone are another kind of key, which a
-model fitted with zones refuses, and the other way around.
+Times with a time zone are kept in UTC, together with the zone. They can be queried in any zone.
+Times without a zone are a different kind of key: a model fitted with one kind rejects the other.
 """
 
 from __future__ import annotations
@@ -26,41 +24,41 @@ KINDS = {
     "i": "numbers",
     "u": "numbers",
     "f": "numbers",
-    "b": "truth values",
+    "b": "booleans",
     "M": "dates",
     "m": "durations",
 }
-"""Kinds of keys that labels can be, in words; kinds with the same word compare."""
+"""Kinds of keys, in words; kinds with the same word can be compared."""
 DATE_UNITS = ("D", "s", "ms", "us")
-"""Units of time that dates are kept in, coarsest first; nanoseconds if none will do."""
+"""Units of time for dates, coarsest first; nanoseconds if none is fine enough."""
 LONGEST, LARGEST, PADDING = 10_000, 2**30, 32
-"""Characters of a text key; bytes of all labels of a mode, each as long as the longest, unless they
-are no more than so many times what the texts have."""
+"""Maximum characters of a text key. Maximum bytes of all labels of a mode, each padded to the
+longest, unless they are at most this many times the size of the texts."""
 
 
 class Zone(NamedTuple):
-    """How a column of times with a time zone was given."""
+    """Time zone and unit of a column of times."""
 
     name: str
-    """Of the time zone, such as "Europe/Berlin"."""
+    """Name of the time zone, such as "Europe/Berlin"."""
     unit: str
-    """Of the times, as NumPy says it: "s", "ms", "us" or "ns"."""
+    """Unit of the times in NumPy's notation: "s", "ms", "us" or "ns"."""
 
 
 class Labels(NamedTuple):
-    """What the modes and their slices are called."""
+    """Names of the modes and labels of their slices."""
 
     names: tuple[str, ...]
     """One per mode."""
     levels: tuple[NDArray[Any] | None, ...]
-    """Per mode the label of every slice, (I_d,), or None where coordinates are all there is."""
+    """For each mode the labels of its slices, (I_d,), or None if there are only coordinates."""
     value: str | None
-    """What the values are called, if anything."""
+    """Name of the values, if any."""
     zones: tuple[Zone | None, ...] = ()
-    """Per mode the time zone, None without one; empty in old files, where nobody knows."""
+    """For each mode the time zone, or None; empty in old files, where it is unknown."""
 
     def check_zone(self, mode: int, zone: Zone | None, name: str) -> None:
-        """Refuse times without a zone for labels that have one, and the other way around."""
+        """Reject times without a zone for labels with one, and vice versa."""
         levels = self.levels[mode]
         if not self.zones or levels is None or levels.dtype.kind != "M":
             return
@@ -77,16 +75,16 @@ class Labels(NamedTuple):
 
 
 NewLabels = tuple[NDArray[Any], ...]
-"""Per mode the labels that a fit did not know, in sorted order."""
+"""For each mode the labels unknown to the fit, sorted."""
 
 
 def plain_labels(order: int) -> Labels:
-    """Labels of a tensor that has none: modes are numbered, and slices are coordinates."""
+    """Labels of an unlabelled tensor: modes are numbered, and slices are coordinates."""
     return Labels(tuple(f"mode {mode}" for mode in range(order)), (None,) * order, None)
 
 
 def as_keys(values: Any, name: str) -> NDArray[Any]:
-    """Keys (n,) in one of the kinds that labels can be, or a sentence on what is wrong."""
+    """Keys (n,) as one of the allowed kinds of labels; raises an error for other types."""
     keys = np.asarray(values)
     if keys.dtype == object:
         keys = _from_objects(keys, name)
@@ -94,7 +92,7 @@ def as_keys(values: Any, name: str) -> NDArray[Any]:
     if kind not in KINDS:
         raise ValueError(
             f"column {name!r} holds values of type {keys.dtype}, but a key must be text, a number, "
-            "a date, a duration or a truth value."
+            "a date, a duration or a boolean."
         )
     if kind in "fMm":
         _refuse_missing(np.isnan(keys) if kind == "f" else np.isnat(keys), name)
@@ -104,15 +102,15 @@ def as_keys(values: Any, name: str) -> NDArray[Any]:
 
 
 def learn_levels(keys: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """The distinct keys in sorted order, and for every key its place among them."""
+    """The sorted distinct keys, and the index of every key among them."""
     levels, codes = np.unique(keys, return_inverse=True)
     return levels, codes
 
 
 def learn_column(values: Any, name: str) -> tuple[NDArray[Any], IntArray]:
-    """The distinct keys of a column in sorted order, and for every row its place among them.
+    """The sorted distinct keys of a column, and the index of every row's key among them.
 
-    Texts never stand in an array of one row each, in which all would be as long as the longest.
+    No array has one text per row, because every text would be padded to the longest.
     """
     keys = np.asarray(values)
     if keys.dtype != object or not all(issubclass(each, str) for each in set(map(type, keys))):
@@ -127,13 +125,13 @@ def learn_column(values: Any, name: str) -> tuple[NDArray[Any], IntArray]:
 
 
 def bad_text(texts: Collection[str]) -> tuple[int, str] | None:
-    """Place of the first text that can be no key, and why; None if there is none."""
+    """Index of the first text that is not a valid key, and why; None if all are valid."""
     lengths = [len(text) for text in texts]
     longest, allowed = max(lengths, default=0), max(LARGEST, 4 * PADDING * sum(lengths))
     room = min(LONGEST, allowed // (4 * max(1, len(texts))))
     for place, text in enumerate(texts):
         if "\0" in text:
-            return place, "holds text with a NUL character, which no key may have,"
+            return place, "holds text with a NUL character, which keys may not contain,"
         if longest > room and len(text) > room:
             return place, (
                 f"holds a text of {len(text):,} characters, but a key may have at most {room:,},"
@@ -142,9 +140,9 @@ def bad_text(texts: Collection[str]) -> tuple[int, str] | None:
 
 
 def encode(keys: NDArray[Any], levels: NDArray[Any], name: str, first: int = 0) -> IntArray:
-    """Place of every key among `levels`; the number of levels for keys that are not there.
+    """Index of every key among `levels`; the number of levels for keys that are not there.
 
-    `first` is the key to show if they are of another kind.
+    `first` is the key shown in the error message if the keys are of another kind.
     """
     found, expected = KINDS[keys.dtype.kind], KINDS[levels.dtype.kind]
     if found != expected:
@@ -159,7 +157,7 @@ def encode(keys: NDArray[Any], levels: NDArray[Any], name: str, first: int = 0) 
 
 
 def numbers_of(keys: NDArray[Any]) -> list[int]:
-    """64 bits for every key, a hash of its text; equal keys have the same however they are kept."""
+    """64-bit hash of the text of every key; equal keys have equal hashes in any storage type."""
     return [
         int.from_bytes(
             hashlib.blake2b(_text(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -178,7 +176,7 @@ def _text(key: Any) -> str:
 
 
 def label_texts(labels: Labels, shape: Sequence[int]) -> tuple[list[str], ...]:
-    """Per mode the label of every slice as text; coordinates where there are no labels."""
+    """For each mode the labels of its slices as text; coordinates if there are no labels."""
     return tuple(
         [str(label) for label in (np.arange(size) if levels is None else levels)]
         for levels, size in zip(labels.levels, shape, strict=True)
@@ -199,17 +197,17 @@ def _from_objects(objects: NDArray[Any], name: str) -> NDArray[Any]:
         return objects.astype(np.int64)
     if types <= {datetime.date} or all(issubclass(each, datetime.datetime) for each in types):
         return _without_zones(objects, name).astype("M8[us]")
-    if all(hasattr(each, "to_timestamp") for each in types):  # periods of pandas
+    if all(hasattr(each, "to_timestamp") for each in types):  # pandas periods
         return np.array([key.to_timestamp().to_datetime64() for key in objects])
     listed = " and ".join(sorted(each.__name__ for each in types))
     raise ValueError(
         f"column {name!r} holds Python objects of type {listed}, but a key must be text, a number, "
-        "a date, a duration or a truth value, all of one kind."
+        "a date, a duration or a boolean, all of one kind."
     )
 
 
 def _without_zones(objects: NDArray[Any], name: str) -> NDArray[Any]:
-    """Dates, or times as they are in UTC; some with and some without a zone are refused."""
+    """Dates, or times in UTC; a mix of times with and without a zone is rejected."""
     aware = np.array([getattr(each, "tzinfo", None) is not None for each in objects], dtype=bool)
     if not aware.any():
         return objects
@@ -223,7 +221,7 @@ def _without_zones(objects: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def zone_of_objects(keys: Any) -> Zone | None:
-    """The time zone of Python times, that of the first if there are several."""
+    """The time zone of Python times; the first if there are several."""
     first = keys[0] if len(keys) and np.asarray(keys).dtype.kind == "O" else None
     zone = first.tzinfo if isinstance(first, datetime.datetime) else None
     if zone is None:
@@ -252,7 +250,7 @@ def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
 
 
 def _coarsest(times: NDArray[Any]) -> NDArray[Any]:
-    """Times in the coarsest unit that holds them all, so that equal times look alike."""
+    """Times in the coarsest unit that represents them all, so that equal times look the same."""
     for unit in DATE_UNITS:
         coarse = times.astype(f"{times.dtype.kind}8[{unit}]")
         if np.array_equal(coarse.astype(times.dtype), times):

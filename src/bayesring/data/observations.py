@@ -1,6 +1,7 @@
-"""Observed entries of a tensor in coordinate form, and the order in which they are kept.
+"""Observed entries of a tensor in coordinate form, and their order.
 
-Large data are kept small: indices are int32, values float32 from `COMPACT` observations on.
+Large data are stored compactly: indices are int32, and values are float32 from `COMPACT`
+observations on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from bayesring.model.types import FloatArray, IntArray, Observations
 __all__ = ["COMPACT", "HeldOut", "Observations", "in_order", "standardised"]
 
 COMPACT = 500_000
-"""Observations from which on their values are kept in float32."""
+"""Number of observations from which values are stored in float32."""
 
 
 class HeldOut(NamedTuple):
@@ -24,18 +25,18 @@ class HeldOut(NamedTuple):
     coords: IntArray
     """(n, D)."""
     values: FloatArray
-    """(n,), what was observed."""
+    """(n,), observed values."""
     mean: FloatArray
-    """(n,), of a new observation; for binary data the probability of a one."""
+    """(n,), predicted mean of a new observation; for binary data the probability of a one."""
     std: FloatArray
-    """(n,), of a new observation."""
+    """(n,), predicted standard deviation of a new observation."""
 
 
 def in_order(data: Observations) -> Observations:
-    """The same observations, sorted by coordinates, then value: arrival cannot matter after.
+    """The observations sorted by coordinates, then value, so order of arrival cannot matter.
 
-    Coordinates come as int32, column after column, values in standard units. Data that are so
-    already are returned.
+    Coordinates become int32 in column order, and values are in standard units. Data already in this
+    form are returned unchanged.
     """
     n, value_type = len(data.values), _value_type(len(data.values))
     if not data.given.is_empty:
@@ -62,14 +63,14 @@ def in_order(data: Observations) -> Observations:
 
 
 def standardised(data: Observations, location: float, scale: float) -> Observations:
-    """The same in standard units: at once if the data are in order, else when they are sorted."""
+    """Values in standard units: converted now if the data are in order, else when sorted."""
     if len(data.values) >= COMPACT:
         return data._replace(location=location, scale=scale)
     return data._replace(values=(data.values.astype(float) - location) / scale)
 
 
 def _in_order_with_given(data: Observations, value_type: Any) -> Observations:
-    """`in_order` by one sort over all that an observation has, so that its parts stay together."""
+    """`in_order` with one sort over all fields of an observation, so that they stay together."""
     values = (np.asarray(data.values, dtype=float) - data.location) / data.scale
     carried = [each for each in data.given if each is not None]
     order = np.lexsort([*reversed(carried), values, *reversed(data.coords.T)])

@@ -1,4 +1,4 @@
-"""Observations held out of the training data, and put back again."""
+"""Hold observations out of the training data, and put them back."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from bayesring.model.types import Given, IntArray
 
 SHARE = 0.1
 FEWEST, MOST = 50, 1_000
-"""Observations held out; with fewer than the first number none are."""
+"""Minimum and maximum size of the held-out set; below the minimum nothing is held out."""
 
 
 class Held(NamedTuple):
-    """Observations held out, and where they belong."""
+    """Held-out observations and their original positions."""
 
     data: Observations
     places: IntArray
-    """(n,), among all observations in their order."""
+    """(n,), positions among all observations in order."""
 
 
 def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
-    """Part data into those to fit and those to hold out, or None if there are too few.
+    """Split data into a part to fit and a held-out part, or None if there are too few.
 
-    The choice depends on the seed and on the observations, not on the order they came in.
+    The choice depends on the seed and the observations, not on their original order.
     """
     n = len(data.values)
     n_held = min(int(SHARE * n), MOST)
@@ -41,7 +41,7 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
 
 
 def rejoin(explored: Observations, held: Held) -> Observations:
-    """The sorted observations from which `hold_out` took some."""
+    """The sorted observations before `hold_out` removed some."""
     n = len(explored.values) + len(held.places)
     stayed = np.ones(n, dtype=bool)
     stayed[held.places] = False
@@ -65,7 +65,7 @@ def rejoin(explored: Observations, held: Held) -> Observations:
 
 
 def _some(data: Observations, chosen: NDArray[np.bool]) -> Observations:
-    """Observations of a sorted set, still sorted."""
+    """Select observations from a sorted set, keeping them sorted."""
     columns = np.empty((len(data.shape), np.count_nonzero(chosen)), dtype=np.int32)
     for column, whole in zip(columns, data.coords.T, strict=True):
         column[:] = whole[chosen]

@@ -1,7 +1,7 @@
 """Long tables: one row per cell, one column per key, one for the value.
 
-pandas, polars and pyarrow tables are read and written through narwhals, so a result is of the kind
-that was given.
+pandas, polars and pyarrow tables are read and written through narwhals, so a result has the type of
+the input.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
 
 WIDE, WIDE_ANY = 3, 6
-"""Columns of floats, or of any numbers, from which on a table looks wide."""
+"""Number of float columns, or of any numeric columns, from which a table looks wide."""
 MELT = {
     "pandas": "table.melt(id_vars={keys}, var_name='column', value_name='value')",
     "polars": "table.unpivot(index={keys}, variable_name='column', value_name='value')",
     "pyarrow": "table.to_pandas().melt(id_vars={keys}, var_name='column', value_name='value')",
 }
-"""How a wide table becomes a long one."""
+"""How to convert a wide table to a long one."""
 
 
 class Columns(NamedTuple):
@@ -42,13 +42,13 @@ class Columns(NamedTuple):
 
     modes: tuple[str, ...]
     value: str | None
-    """None if the values come apart from the table."""
+    """None if the values are given separately."""
     guessed: bool = False
-    """Whether the keys were not named, but taken to be all other columns."""
+    """Whether the keys were not named, so all other columns were used."""
 
 
 class Coded(NamedTuple):
-    """A table in numbers."""
+    """A table converted to numbers."""
 
     coords: IntArray
     """(n, D), one row per row of the table."""
@@ -63,7 +63,7 @@ class Coded(NamedTuple):
 
     @property
     def observations(self) -> Observations:
-        """The rows that have a value; at least one must."""
+        """The rows with a value; there must be at least one."""
         known = ~np.isnan(self.values)
         if not known.any():
             raise ValueError(
@@ -74,12 +74,12 @@ class Coded(NamedTuple):
 
 
 def is_table(data: Any) -> bool:
-    """Whether `data` is a table that narwhals can read, lazy ones included."""
+    """Whether `data` is a table that narwhals can read, including lazy ones."""
     return is_into_dataframe(data) or hasattr(data, "collect_schema")
 
 
 def open_table(data: Any, argument: str = "data") -> nw.DataFrame[Any]:
-    """The table behind narwhals' common face."""
+    """The table as a narwhals frame."""
     try:
         frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
     except TypeError:
@@ -104,10 +104,10 @@ def find_columns(
     value: str | None,
     values_apart: bool = False,
 ) -> Columns:
-    """The columns that the user named, checked; those not named if they are obvious.
+    """The columns named by the user, checked, with defaults where they are obvious.
 
-    They are if exactly one column holds floats, and every other one is a key or named. With
-    `values_apart`, there is no value column.
+    They are obvious if exactly one column holds floats and every other one is a key or named. With
+    `values_apart` there is no value column.
     """
     if isinstance(modes, str):
         raise ValueError(f"modes must be a list of column names, got the text {modes!r}.")
@@ -133,9 +133,9 @@ def find_columns(
 
 
 def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Coded:
-    """Coordinates, values and labels of a long table; its row order cannot influence a cell.
+    """Coordinates, values and labels of a long table, independent of the order of its rows.
 
-    `y` holds the values if `columns` name none.
+    `y` holds the values if `columns` has no value column.
     """
     levels, codes, zones = [], [], []
     for name in columns.modes:
@@ -143,7 +143,7 @@ def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Cod
         if columns.guessed and len(level) == len(frame) > 1:
             raise ValueError(
                 f"modes and value are required: {columns.value!r} seemed to hold the values, but "
-                f"then every row has a label of its own in {name!r}, which no key has; the columns "
+                f"then every row has a different label in {name!r}, which no key has; the columns "
                 f"are {frame.columns}."
             )
         levels.append(level)
@@ -160,7 +160,7 @@ def code_table(frame: nw.DataFrame[Any], columns: Columns, y: Any = None) -> Cod
 def locate(
     frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int]
 ) -> tuple[IntArray, NewLabels]:
-    """Coordinates (n, D) of the rows of a table, and the labels that nobody knew.
+    """Coordinates (n, D) of the rows of a table, and the new labels.
 
     The coordinates of new labels follow the known ones, in the order of the labels.
     """
@@ -187,7 +187,7 @@ def locate(
 def code_more(
     frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int], y: Any = None
 ) -> tuple[Observations, Labels]:
-    """Observations of a table in the labels of another, and the labels with new ones at the end."""
+    """Observations of a table in existing labels, and the labels with new ones at the end."""
     coords, added = locate(frame, labels, shape)
     levels = tuple(
         np.concatenate([level, new]) if level is not None and len(new) else level
@@ -206,7 +206,7 @@ def code_more(
 
 
 def describe_new(names: Sequence[str], added: NewLabels) -> str:
-    """How many labels of each mode the fit did not know, with an example: for a warning."""
+    """Number of unknown labels of each mode, with an example, for a warning."""
     return ", ".join(
         f"{len(new)} of {name!r} (such as {new[0]!s})"
         for name, new in zip(names, added, strict=True)
@@ -215,10 +215,10 @@ def describe_new(names: Sequence[str], added: NewLabels) -> str:
 
 
 def keys_of(frame: nw.DataFrame[Any], name: str) -> tuple[NDArray[Any], IntArray, Zone | None]:
-    """The distinct keys of a column in sorted order, each row's place in them, the time zone."""
+    """The sorted distinct keys of a column, the index of each row's key, and the time zone."""
     kind = frame.schema[name]
     if frame.implementation.is_polars() and kind in (nw.String, nw.Categorical, nw.Enum):
-        # not to_numpy: polars would make all texts as long as the longest
+        # not to_numpy: polars would pad all texts to the longest
         keys = np.array(frame[name].to_list(), dtype=object)
     else:
         keys = frame[name].to_numpy()
@@ -230,7 +230,7 @@ def keys_of(frame: nw.DataFrame[Any], name: str) -> tuple[NDArray[Any], IntArray
 
 
 def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
-    """A value column as float64, NaN where it is missing; infinity is refused."""
+    """A value column as float64, NaN where it is missing; infinity is rejected."""
     column = frame[name]
     if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
         known = column.drop_nulls()
@@ -245,7 +245,7 @@ def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
 
 
 def add_columns(frame: nw.DataFrame[Any], columns: Mapping[str, NDArray[Any]]) -> nw.DataFrame[Any]:
-    """The table with number columns added or replaced."""
+    """The table with numeric columns added or replaced."""
     return frame.with_columns(
         *(
             nw.new_series(name, values, nw.Float64, backend=frame.implementation)
@@ -255,7 +255,7 @@ def add_columns(frame: nw.DataFrame[Any], columns: Mapping[str, NDArray[Any]]) -
 
 
 def check_new_columns(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
-    """Refuse a table that already has columns of these names."""
+    """Reject a table that already has columns with these names."""
     for name in names:
         if name in frame.columns:
             raise ValueError(
@@ -266,7 +266,7 @@ def check_new_columns(frame: nw.DataFrame[Any], names: Sequence[str]) -> None:
 def make_table(
     kind: str, columns: Mapping[str, NDArray[Any]], zones: Mapping[str, Zone | None] | None = None
 ) -> Any:
-    """A new table of the library `kind`, in that library's own type; times in their `zones`."""
+    """A new table of the library `kind`; times are in their `zones`."""
     backend, own = cast(Any, kind), zones or {}
     plain = {
         name: _for_tables(values) if (zone := own.get(name)) is None else _in_zone(values, zone)
@@ -282,12 +282,12 @@ def make_table(
 
 
 def _in_zone(times: NDArray[Any], zone: Zone) -> NDArray[Any]:
-    """Times in the unit in which they were given."""
+    """Times in their original unit."""
     return times.astype(f"M8[{zone.unit}]")
 
 
 def append_cells(frame: nw.DataFrame[Any], coded: Coded, cells: IntArray) -> nw.DataFrame[Any]:
-    """The table with one more row per cell; keys in their own types, all else missing."""
+    """The table with one row appended per cell; keys keep their types, the rest is missing."""
     keys = []
     for mode, name in enumerate(coded.labels.names):
         _, first_rows = np.unique(coded.coords[:, mode], return_index=True)
@@ -297,7 +297,7 @@ def append_cells(frame: nw.DataFrame[Any], coded: Coded, cells: IntArray) -> nw.
 
 
 def _coordinates(keys: NDArray[Any], places: IntArray, size: int, name: str) -> IntArray:
-    """A column that holds coordinates, checked; its distinct keys and where each row's is."""
+    """A column of coordinates, checked: its distinct keys and the index of each row's key."""
     wrong = ~np.isin(keys, np.arange(size))
     if wrong.any():
         row = int(np.argmax(wrong[places]))
@@ -309,7 +309,7 @@ def _coordinates(keys: NDArray[Any], places: IntArray, size: int, name: str) -> 
 
 
 def _for_tables(values: NDArray[Any]) -> Any:
-    """Days as Python dates, since not every library takes arrays of days."""
+    """Days as Python dates, since not every library accepts arrays of days."""
     return values.tolist() if values.dtype == "M8[D]" else values
 
 
@@ -339,7 +339,7 @@ def _obvious_value(frame: nw.DataFrame[Any], modes: Sequence[str] | None) -> str
 
 
 def _cannot_guess(frame: nw.DataFrame[Any], rest: Sequence[str]) -> str:
-    """Why key and value columns must be named, with help if the table looks wide."""
+    """Error that asks for key and value columns, with help if the table looks wide."""
     numbers = [name for name in rest if frame.schema[name].is_numeric()]
     floats = [name for name in numbers if frame.schema[name].is_float()]
     if len(floats) < WIDE and len(numbers) < WIDE_ANY:

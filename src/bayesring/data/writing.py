@@ -1,11 +1,11 @@
-"""Files that are replaced whole or not at all, and nothing else that is ever replaced.
+"""Atomic replacement of files, which never replaces anything else.
 
-A result is written to a temporary name beside its destination, flushed to the disk and renamed.
-What may be at the destination: nothing, a regular file, a symbolic link to one of these, or, for
-formats that are a folder, a store of that format with nothing else in it. A temporary name is
-`.NAME.8 hex digits.tmp`; a store that is about to be removed is `.NAME.8 hex digits.old`. Whoever
-writes holds a lock on the temporary file; one that nobody holds was left by a process that was
-killed, and the next that writes the same name removes it.
+A result is written to a temporary name next to its destination, flushed to disk and renamed. The
+destination may be empty, a regular file, a symbolic link to either or, for formats that are a
+folder, a store of that format with nothing else in it. A temporary name is `.NAME.8 hex
+digits.tmp`; a store about to be removed is `.NAME.8 hex digits.old`. The writing process holds a
+lock on the temporary file. An unlocked one was left by a killed process, and the next process that
+writes the same name removes it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ except ImportError:  # on Windows
 ZARR = "Zarr"
 """The only format that is a folder."""
 METADATA = (".zgroup", ".zarray", ".zattrs", ".zmetadata", "zarr.json")
-"""Files of a Zarr store besides the chunks of its arrays."""
+"""Files of a Zarr store other than the chunks of its arrays."""
 MOST_BYTES = 255
-"""Of a file name."""
+"""Maximum length of a file name."""
 TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp")
-"""Names of temporary files, with the name that they stand in for."""
+"""Names of temporary files, with the name they will be renamed to."""
 SECONDS_TO_LOCK = 10
-"""Age from which a temporary file without a lock is nobody's."""
+"""Age from which an unlocked temporary file is considered abandoned."""
 MOST_LINKS = 40
-"""Symbolic links that are followed one after the other, as Linux does."""
+"""Maximum number of symbolic links followed in a row, as on Linux."""
 SPECIAL = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -48,11 +48,11 @@ SPECIAL = (
 
 
 def check_destination(path: str | os.PathLike[str], folder_format: str | None = None) -> Path:
-    """Refuse, before any work, a path that cannot or must not be written to.
+    """Reject, before any work, a path that cannot or must not be written to.
 
     Parameters
     ----------
-    path : where a result shall go
+    path : destination of a result
     folder_format : `ZARR` if the result is a store of that format, None if it is a file
 
     Returns
@@ -66,7 +66,7 @@ def check_destination(path: str | os.PathLike[str], folder_format: str | None = 
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Refuse, before any work, a folder that cannot be written in, or made if it does not exist."""
+    """Reject, before any work, a folder that cannot be written to or created."""
     text = _text(path)
     folder = text
     while _state(text, folder) is None and folder != os.path.dirname(folder):
@@ -76,7 +76,7 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 
 def same_place(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths, which need not exist, lead to the same file."""
+    """Whether two paths, which need not exist, refer to the same file."""
     try:
         return os.path.samefile(one, other)
     except OSError:
@@ -85,10 +85,10 @@ def same_place(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bo
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], folder_format: str | None = None) -> Iterator[Path]:
-    """A temporary name to write to, a file or a store, that is renamed to `path` at the end.
+    """A temporary file or store to write to, which is renamed to `path` at the end.
 
-    What was at `path` before stays whole until then, and for good if writing fails. A file is there
-    already, empty, with the rights of the one that it will replace; a store is not.
+    Whatever was at `path` before stays intact until then, and permanently if writing fails. A file
+    already exists, empty, with the permissions of the one it will replace; a store does not.
     """
     text = _text(path)
     place = _destination(text, folder_format)
@@ -116,7 +116,7 @@ def replacing(path: str | os.PathLike[str], folder_format: str | None = None) ->
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is one that was being written."""
+    """Whether this is the name of a temporary file."""
     return TEMPORARY.fullmatch(name) is not None
 
 
@@ -145,9 +145,9 @@ def _remove_if_free(path: Path, seconds: float) -> None:
 
 
 def _hold(path: Path) -> int | None:
-    """Lock a file until the number returned is closed; None if that cannot be done.
+    """Lock a file until the returned descriptor is closed; None if it cannot be locked.
 
-    It cannot if another process holds it, and not on Windows.
+    It cannot be locked if another process holds it, or on Windows.
     """
     if fcntl is None:
         return None
@@ -176,7 +176,7 @@ def _text(path: str | os.PathLike[str]) -> str:
 
 
 def _destination(text: str, folder_format: str | None) -> str:
-    """Where links lead to, checked except for trying to create a file there."""
+    """Target of links, checked except for trying to create a file there."""
     place = _follow(text)
     _check_parent(text, os.path.dirname(place) or ".")
     _check_present(text, place, folder_format)
@@ -184,7 +184,7 @@ def _destination(text: str, folder_format: str | None) -> str:
 
 
 def _follow(text: str) -> str:
-    """Follow symbolic links as the system does, to what need not exist."""
+    """Follow symbolic links as the system does; the target need not exist."""
     place = text
     for _ in range(MOST_LINKS):
         state = _state(text, place)
@@ -200,7 +200,7 @@ def _follow(text: str) -> str:
 
 
 def _state(text: str, place: str) -> os.stat_result | None:
-    """What is at a place, if anything."""
+    """Status of a path, or None if nothing is there."""
     try:
         return os.lstat(place)
     except (FileNotFoundError, NotADirectoryError):
@@ -210,7 +210,7 @@ def _state(text: str, place: str) -> os.stat_result | None:
 
 
 def _check_present(text: str, place: str, folder_format: str | None) -> None:
-    """Refuse to replace anything but a file, or a store of the format."""
+    """Refuse to replace anything but a file or a store of the format."""
     state = _state(text, place)
     if os.path.basename(place) in ("", ".", ".."):
         raise IsADirectoryError(
@@ -247,7 +247,7 @@ def _check_present(text: str, place: str, folder_format: str | None) -> None:
 
 
 def _foreign(node: Path) -> Path | None:
-    """Whatever a Zarr store does not have: something in a folder, or the folder itself."""
+    """Something in a folder that does not belong to a Zarr store, or the folder itself."""
     try:
         order = _order(node)
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -277,7 +277,7 @@ def _order(node: Path) -> int | None:
 
 
 def _foreign_to_array(node: Path, order: int) -> Path | None:
-    """Whatever a Zarr array of so many modes does not have: all but metadata and chunks."""
+    """Contents that do not belong to a Zarr array of this order: all but metadata and chunks."""
     numbers = r"\d+" + r"[./]\d+" * (order - 1)
     chunk = re.compile(rf"(c[./])?{numbers}" if order else r"c|0")
     for folder, folders, files in os.walk(node, onerror=_raise):
@@ -317,7 +317,7 @@ def _no_permission(text: str, folder: str) -> PermissionError:
 
 
 def _refusal(text: str, error: OSError) -> OSError:
-    """The system's complaint as a sentence about the path that was given."""
+    """The system's error as a sentence about the given path."""
     if error.errno is None:
         return error
     reasons = {
@@ -330,7 +330,7 @@ def _refusal(text: str, error: OSError) -> OSError:
 
 
 def _unused_name(place: str, suffix: str) -> Path:
-    """A hidden name beside `place` that says what it belongs to."""
+    """A hidden name next to `place` that shows what it belongs to."""
     folder, name = os.path.split(place)
     most = MOST_BYTES - len(f"..12345678.{suffix}")
     while len(os.fsencode(name)) > most:
@@ -342,7 +342,7 @@ def _unused_name(place: str, suffix: str) -> Path:
 
 
 def _try_to_create(text: str, place: str) -> None:
-    """Create a temporary file and remove it: rights alone do not tell what a system allows."""
+    """Create and remove a temporary file: permissions alone do not say what a system allows."""
     temporary = _unused_name(place, "tmp")
     try:
         _create(text, temporary)
@@ -360,7 +360,7 @@ def _create(text: str, temporary: Path) -> None:
 
 
 def _keep_rights(place: str, temporary: Path, added: int = 0) -> None:
-    """Give a new file owner and rights of the one that it will replace, as far as is allowed."""
+    """Give a new file the owner and permissions of the one it replaces, as far as allowed."""
     if not os.path.lexists(place):
         return
     state = os.stat(place)
@@ -372,7 +372,7 @@ def _keep_rights(place: str, temporary: Path, added: int = 0) -> None:
 
 
 def _flush(written: Path) -> None:
-    """Make sure that a file, or all of a folder, is on the disk."""
+    """Make sure that a file or a whole folder is on disk."""
     if not written.is_dir():
         _sync(written, os.O_RDWR)
         return
@@ -383,7 +383,7 @@ def _flush(written: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make names last, on systems that have a way to."""
+    """Make file names durable, on systems that support it."""
     with suppress(OSError):
         _sync(folder, os.O_RDONLY)
 
@@ -397,7 +397,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def _swap(temporary: Path, place: str) -> None:
-    """Rename to the destination; a store that is there is moved away first, and back if need be."""
+    """Rename to the destination; an existing store is moved away first, and back on failure."""
     if not os.path.isdir(place) or not os.listdir(place):
         os.replace(temporary, place)
     else:

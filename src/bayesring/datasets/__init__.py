@@ -1,7 +1,7 @@
 """Data sets of the paper, one file each, and generators with a known truth.
 
-Files are downloaded on first use with a checksum. Set the environment variable ``BAYESRING_DATA``
-to a folder that holds them to work offline.
+Files are downloaded on first use and verified by checksum. To work offline, set the environment
+variable ``BAYESRING_DATA`` to a folder that contains them.
 """
 
 from bayesring.datasets.alog import load_alog

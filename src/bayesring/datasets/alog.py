@@ -33,7 +33,7 @@ CHECKSUMS = {
 DESCRIPTION = Description(
     name="Alog",
     content=(
-        "How often a user did an action on a resource, log(1 + count), with zeros sampled in; only "
+        "How often a user did an action on a resource, log(1 + count), with sampled zeros; only "
         "21 of the 100 actions occur among the nonzeros."
     ),
     source=address(*REPOSITORY, "data/alog"),
@@ -42,7 +42,7 @@ DESCRIPTION = Description(
         "Zhe, Xu, Chu, Qi and Park (2015), Scalable nonparametric multiway data analysis, AISTATS; "
         "folds of Fang, Kirby and Zhe (2021), Bayesian streaming sparse Tucker decomposition, UAI."
     ),
-    protocol="Five random splits as published, zeros drawn anew for each. RMSE, MAE.",
+    protocol="Five random splits as published, with new zeros drawn for each. RMSE, MAE.",
 )
 
 

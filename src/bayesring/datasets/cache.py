@@ -1,4 +1,4 @@
-"""Where data files come from: a folder of the user's, or a download with a checksum."""
+"""Sources of data files: a folder of the user's, or a download verified by checksum."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ GITHUB_FILE = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 
 
 def address(repository: str, commit: str, path: str) -> str:
-    """Address of a file of a repository, as it was at a commit."""
+    """Address of a file in a repository at a given commit."""
     return GITHUB_FILE.format(repository=repository, commit=commit, path=path)
 
 
 def fetch(name: str, sha256: str, repository: str, commit: str, path: str) -> Path:
-    """Path of a data file whose content has the given checksum.
+    """Path of a data file with the given checksum.
 
-    Looks for `name` in the folder named by ``BAYESRING_DATA``; otherwise downloads it once into
-    the user's cache, with a progress bar.
+    Looks for `name` in the folder given by ``BAYESRING_DATA`` if that is set; otherwise downloads
+    it once to the user's cache, with a progress bar.
     """
     folder = os.environ.get("BAYESRING_DATA")
     if not folder:
@@ -36,7 +36,7 @@ def fetch(name: str, sha256: str, repository: str, commit: str, path: str) -> Pa
 
 
 def _download(url: str, name: str, sha256: str) -> Path:
-    """The file in the user's cache, downloaded if it is not there or is damaged."""
+    """The file in the user's cache, downloaded if it is missing or damaged."""
     try:
         import pooch
     except ImportError:

@@ -1,4 +1,4 @@
-"""What every loader gives back: observations, labels, folds, and where the data come from."""
+"""What every loader returns: observations, labels, folds, and a description of the data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N_FOLDS = 5
 
 @dataclass(frozen=True)
 class Description:
-    """What a data set is, where it comes from, on which terms, and what to cite."""
+    """Contents, source, licence, citation and protocol of a data set."""
 
     name: str
     content: str
@@ -27,12 +27,12 @@ class Description:
     licence: str
     citation: str
     protocol: str
-    """How a fold is made, and what is scored."""
+    """How folds are made, and what is scored."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set: everything that is known, labels of each mode, and the folds it is scored on."""
+    """A data set: all known cells, the labels of each mode, and the folds it is scored on."""
 
     description: Description
     shape: tuple[int, ...]
@@ -43,12 +43,12 @@ class Dataset:
 
     @cached_property
     def observations(self) -> Observations:
-        """Every known cell, once; of DBLP only the ones are known."""
+        """Every known cell once; for DBLP only the ones are known."""
         return self.read()
 
     @property
     def tensor(self) -> FloatArray:
-        """The whole tensor, NaN where a cell is not known."""
+        """The whole tensor, with NaN for unknown cells."""
         dense = np.full(self.shape, np.nan)
         dense[tuple(self.observations.coords.T)] = self.observations.values
         return dense
@@ -75,5 +75,5 @@ def united(folds: list[Fold]) -> Observations:
 
 
 def numbered(**sizes: int) -> dict[str, NDArray[Any]]:
-    """Labels 0, 1, ... of modes whose levels have no names."""
+    """Labels 0, 1, ... for modes whose levels have no names."""
     return {name: np.arange(size) for name, size in sizes.items()}

@@ -20,7 +20,7 @@ DESCRIPTION = Description(
     name="DBLP",
     content="One where an author published at a venue on a keyword; author x venue x keyword.",
     source=address(*FILE),
-    licence="MIT, that of the repository; the DBLP records are in the public domain (CC0 1.0).",
+    licence="MIT (the repository's licence); the DBLP records are in the public domain (CC0 1.0).",
     citation=(
         "Du, Zheng, Lee and Zhe (2018), Probabilistic streaming tensor decomposition, ICDM; "
         "records of the dblp computer science bibliography."

@@ -10,7 +10,7 @@ from rich.progress import Progress as RichProgress
 
 
 class DownloadProgress:
-    """A bar for one download, shown once it begins; the form that pooch asks for."""
+    """A bar for one download, shown once it begins, with the interface that pooch expects."""
 
     def __init__(self, name: str) -> None:
         self._bar = RichProgress(
@@ -24,7 +24,7 @@ class DownloadProgress:
         self.total = 0
 
     def __enter__(self) -> Self:
-        """Nothing is shown yet: the file may be there already."""
+        """Show nothing yet: the file may already be there."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -32,14 +32,14 @@ class DownloadProgress:
         self._bar.stop()
 
     def update(self, n_bytes: int) -> None:
-        """More bytes have arrived."""
+        """Record that more bytes have arrived."""
         self._bar.start()
         self._bar.update(self._task, total=self.total or None, advance=n_bytes)
 
     def reset(self) -> None:
-        """Begin to count anew."""
+        """Restart the count."""
         self._bar.reset(self._task, total=self.total or None)
 
     def close(self) -> None:
-        """The download is complete."""
+        """Finish the bar."""
         self._bar.stop()

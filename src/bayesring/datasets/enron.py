@@ -29,7 +29,7 @@ DESCRIPTION = Description(
         "multiway data analysis, ICONIP."
     ),
     protocol=(
-        "Five folds as published, as many zeros as ones, the zeros drawn anew for each; one "
+        "Five folds as published, as many zeros as ones, with new zeros drawn for each; one "
         "training row occurs twice per fold. AUC, accuracy."
     ),
 )

@@ -11,7 +11,7 @@ from bayesring.datasets.splits import random_fold
 
 SHARE = 0.01
 CHECKSUM = "36468dd7336c8bd37a80cced54362ea426f226703f3797ba494556fd8134e77f"
-"""Of the array as unsigned 16-bit numbers, little end first, in C order."""
+"""Checksum of the array as unsigned 16-bit little-endian integers in C order."""
 DESCRIPTION = Description(
     name="Indian Pines",
     content="Radiance of a farming region seen by the AVIRIS sensor, row x column x band.",

@@ -18,7 +18,7 @@ DESCRIPTION = Description(
     name="Kinship",
     content="One where a person calls another by a term; person x person x term, fully known.",
     source=address(*FILE),
-    licence="GPL-3.0, that of the repository; none stated for the data themselves.",
+    licence="GPL-3.0 (the repository's licence); none stated for the data themselves.",
     citation=(
         "Denham (1973), The detection of patterns in Alyawarra nonverbal behavior, PhD thesis, "
         "University of Washington; as prepared for Nickel, Tresp and Kriegel (2011), A three-way "

@@ -1,4 +1,4 @@
-"""Random splits: of a fully known tensor, and of the ones of a binary one."""
+"""Random splits of a fully known tensor, and of the ones of a binary tensor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fold(NamedTuple):
 
 
 def random_split(shape: tuple[int, ...], share: float, seed: int) -> Split:
-    """Draw a share of the cells for training, without replacement; all others are test."""
+    """Draw a share of the cells for training, without replacement; all others are for testing."""
     cells = prod(shape)
     order = np.random.default_rng(seed).permutation(cells)
     n_train = round(share * cells)
@@ -42,10 +42,10 @@ def random_fold(tensor: FloatArray, share: float, seed: int) -> Fold:
 def balanced_fold(
     ones: IntArray, shape: tuple[int, ...], fold: int, n_folds: int = 5, seed: int = 0
 ) -> Fold:
-    """Training and test part of one of `n_folds` folds of all ones and as many zeros.
+    """Training and test sets of one of `n_folds` folds of all ones and as many zeros.
 
-    The zeros are drawn from the other cells without replacement, the rows shuffled; one seed
-    gives the same rows for every fold.
+    The zeros are drawn from the other cells without replacement, and the rows are shuffled. One
+    seed gives the same rows for every fold.
     """
     if fold not in range(n_folds):
         raise ValueError(f"fold must be 0 to {n_folds - 1}, got {fold!r}.")
@@ -67,10 +67,10 @@ def balanced_fold(
 def draw_cells(
     rng: np.random.Generator, cells: int, number: int, taken: IntArray | None = None
 ) -> IntArray:
-    """Draw `number` distinct ones of `cells` cells that are not among `taken`.
+    """Draw `number` distinct cells out of `cells`, excluding those in `taken`.
 
-    By a permutation if most of the cells are wanted, otherwise by rejection, which needs memory
-    for the drawn ones only.
+    Uses a permutation if most of the cells are requested, otherwise rejection, which needs memory
+    only for the drawn cells.
     """
     taken = np.empty(0, dtype=np.int64) if taken is None else taken
     if number > cells - len(taken):

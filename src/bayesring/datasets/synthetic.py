@@ -1,4 +1,4 @@
-"""Tensors with a known truth: a ring or a CP model, noise of a stated strength, hidden cells."""
+"""Tensors with a known truth: a ring or CP model with given noise and hidden cells."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from bayesring.model.types import FloatArray, IntArray, Observations
 
 Entries = Callable[[IntArray], FloatArray]
 LISTED = 10**7
-"""Cells up to which hidden ones can be listed, and observed ones are drawn by a permutation."""
+"""Up to this many cells, hidden ones can be listed and observed ones use a permutation."""
 
 
 class Simulation(NamedTuple):
-    """Observations, and the truth behind them."""
+    """Observations and the underlying truth."""
 
     observations: Observations
     signal: Entries
     rank: tuple[int, ...]
 
     def entries(self, coords: ArrayLike) -> FloatArray:
-        """Noise-free values at coordinates (n, D); of binary data the log odds."""
+        """Noise-free values at coordinates (n, D); for binary data the log odds."""
         return self.signal(np.asarray(coords))
 
     def hidden(self) -> Observations:
-        """Noise-free values of all cells that are not observed; of binary data, P(y = 1)."""
+        """Noise-free values of all unobserved cells; for binary data, P(y = 1)."""
         shape = self.observations.shape
         if prod(shape) > LISTED:
             raise ValueError(f"A tensor of {prod(shape):,} cells is too large to list.")
@@ -56,14 +56,14 @@ def make_ring(
 ) -> Simulation:
     """Draw a tensor ring with standard normal cores and observe some of its cells.
 
-    Its entries are brought to mean zero and variance one over the whole tensor, as in the paper's
-    studies. Never forms the tensor, so that it may have more cells than memory.
+    Its entries are standardised to mean zero and variance one over the whole tensor, as in the
+    paper's studies. The dense tensor is never built, so it may be larger than memory.
 
     Parameters
     ----------
     rank : one number, or one per bond
-    snr : variance of the signal over that of the noise, in decibels; for binary data the strength
-        of the log odds, whose variance is 10^(snr / 10), 1 if left out
+    snr : ratio of signal variance to noise variance, in decibels; for binary data the strength of
+        the log odds, whose variance is 10^(snr / 10), 1 by default
     missing : share of the cells that are hidden
     binary : observe zeros and ones with log odds given by the ring, instead of real values
     """
@@ -94,7 +94,7 @@ def make_cp(
     binary: bool = False,
     seed: int | Sequence[int] = 0,
 ) -> Simulation:
-    """Draw a sum of `rank` outer products of standard normal vectors; otherwise as `make_ring`."""
+    """Draw a sum of `rank` outer products of standard normal vectors; else like `make_ring`."""
     rng = np.random.default_rng(seed)
     factors = [rng.standard_normal((size, rank)) for size in shape]
     mean = reduce(np.multiply, [factor.mean(axis=0) for factor in factors]).sum()
@@ -124,7 +124,7 @@ def _observe(
     rank: tuple[int, ...],
     how: tuple[float, float, bool],
 ) -> Simulation:
-    """Draw the cells to be observed, and their values."""
+    """Draw the observed cells and their values."""
     snr, missing, binary = how
     if not 0 <= missing < 1:
         raise ValueError(f"missing must be at least 0 and below 1, got {missing!r}.")

@@ -13,7 +13,7 @@ from bayesring.datasets.dataset import Dataset, Description, whole
 from bayesring.datasets.splits import random_fold, random_split
 
 FIRST_MONTH, N_MONTHS = np.datetime64("1990-01"), 156
-"""The months that the source of the series covers, 1990 to 2002; the file itself has no dates."""
+"""Months covered by the source of the series, 1990 to 2002; the file itself has no dates."""
 SHARE = 0.1
 FILE = (
     "taozerui/scalable_btr",
@@ -24,7 +24,7 @@ DESCRIPTION = Description(
     name="USHCN",
     content="Monthly climate series, variable x place x month, each standardised.",
     source=address(*FILE),
-    licence="None stated by the repository; the station records are those of a US agency.",
+    licence="None stated by the repository; the station records come from a US agency.",
     citation=(
         "United States Historical Climatology Network, National Centers for Environmental "
         "Information, NOAA; as prepared for Tao, Tanaka and Zhao (2023), Scalable Bayesian tensor "
@@ -52,9 +52,9 @@ def load_ushcn() -> Dataset:
 
 
 def ushcn_table(share: float = 1.0, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Columns of the long table variable, place, month, value, with a share of the values known.
+    """Columns of a long table of variable, place, month and value, with a share of values known.
 
-    The others are NaN. The known ones are those that `random_split` draws for training.
+    The others are NaN. The known values are the ones that `random_split` draws for training.
     """
     data = load_ushcn()
     known = np.zeros(data.shape, dtype=bool)

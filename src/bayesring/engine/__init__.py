@@ -1,1 +1,1 @@
-"""Who works on blocks of observations: everything that runs kernels goes through an engine."""
+"""Execution of work on blocks of observations: everything that runs kernels uses an engine."""

@@ -1,7 +1,7 @@
-"""What is done to a block: each operation is a pure function of a task and one block.
+"""Operations on a block: each is a pure function of a task and one block.
 
-A task holds all that a block needs besides its own data. Both can be sent to another process, and
-so can the results. These functions, and what `Engine` makes of them, are the only way to kernels.
+A task holds everything a block needs besides its own data. Tasks, blocks and results can be sent to
+another process. Kernels are called only through these functions and the methods of `Engine`.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from bayesring.model.types import FloatArray, IntArray, SlicePrior, WorkingRespo
 
 
 class CoreTask(NamedTuple):
-    """All that a block needs, besides its own data, to draw its slices."""
+    """Everything a block needs, besides its own data, to draw its slices."""
 
     flat: FlatRing
     """The ring with its weights folded in."""
     weights: FloatArray
     """lambda^(d), (S R_d,)."""
     core: FloatArray
-    """G^(d) as it stands, (I_d, S, R_{d-1}, R_d)."""
+    """Current G^(d), (I_d, S, R_{d-1}, R_d)."""
     slice_prior: SlicePrior
     likelihood: Likelihood
     nuisance: FloatArray
     streams: Streams
     scan: int
     runs: IntArray | None = None
-    """(n, 2), first slice and slice behind the last of what is drawn jointly; None: each alone."""
+    """(n, 2), first and end slice of each run drawn jointly; None to draw each slice alone."""
 
 
 class StatisticsTask(NamedTuple):
-    """All that a block needs for the statistics of its likelihood."""
+    """Everything a block needs for the statistics of its likelihood."""
 
     flat: FlatRing
     likelihood: Likelihood
@@ -51,8 +51,8 @@ class StatisticsTask(NamedTuple):
 
 
 Drawn = tuple[FloatArray, ...]
-"""Slices (J, K), and sums w a a' and s a for the bond's weights, equation (7); or, for a part of a
-slice, its statistics (4) alone."""
+"""Slices (J, K), and sums w a a' and s a for the bond's weights, equation (7); for a part of a
+slice, only its statistics (4)."""
 
 
 class Update(NamedTuple):
@@ -60,7 +60,7 @@ class Update(NamedTuple):
 
     draw: Callable[[CoreTask, Block], Drawn]
     cuts_slices: bool
-    """Whether a large slice may be cut into blocks of its own."""
+    """Whether a large slice may be cut into several blocks."""
     diagonal_only: bool
     """Whether it needs a prior with independent entries."""
 
@@ -80,7 +80,7 @@ def draw_jointly(task: CoreTask, block: Block) -> Drawn:
 
 
 def draw_entrywise(task: CoreTask, block: Block) -> Drawn:
-    """One entry after the other, given the rest of its slice, equation (6')."""
+    """One entry after another, given the rest of its slice, equation (6')."""
     slices = task.core[block.slices]
     diagonal, linear, _ = task.slice_prior.rows(block.slices)
     return entrywise_kernel.draw_entries(  # type: ignore[no-any-return]
@@ -98,7 +98,7 @@ def draw_entrywise(task: CoreTask, block: Block) -> Drawn:
 
 
 def draw_runs(task: CoreTask, block: Block) -> Drawn:
-    """Those of the task's runs that lie in the block, each jointly; NaN in all other slices."""
+    """Draw the task's runs that lie in the block, each jointly; NaN in all other slices."""
     assert task.runs is not None
     weight, shift = working_response(task, block)
     noise = _noise(task, block)
@@ -127,7 +127,7 @@ def draw_runs(task: CoreTask, block: Block) -> Drawn:
 def draw_run(
     task: CoreTask, first: int, terms: list[tuple[FloatArray, FloatArray]], noise: FloatArray
 ) -> FloatArray:
-    """Draw consecutive slices (m, K) jointly, given those before and behind them.
+    """Draw consecutive slices (m, K) jointly, given the ones before and after them.
 
     Their precision is block tridiagonal, M = L L'. With L_i on the diagonal of L and B_i' below it,
     L_i L_i' = M_ii - B_{i-1}' B_{i-1} and B_i = L_i^-1 M_{i,i+1}; the draw is
@@ -160,7 +160,7 @@ def draw_run(
         lowers.append(np.linalg.cholesky(matrix))
         solved.append(np.linalg.solve(lowers[-1], right))
         if i + 1 < len(terms):
-            assert prior.links is not None  # or slices would be drawn one by one
+            assert prior.links is not None  # otherwise slices would be drawn one by one
             bands.append(np.linalg.solve(lowers[-1], -prior.links[first + i] * prior.precision))
     drawn = np.empty_like(noise)
     for i in reversed(range(len(terms))):
@@ -177,7 +177,7 @@ UPDATES = {"slice": JOINT, "entry": ENTRYWISE}
 
 
 def statistics(task: StatisticsTask, block: Block) -> FloatArray:
-    """The likelihood's statistics of the block's observations at the entries as they stand."""
+    """The likelihood's statistics of the block's observations at the current entries."""
     likelihood, response = task.likelihood, None
     predictor = fitted(task.flat, block)
     if likelihood.sees_response:
@@ -187,10 +187,10 @@ def statistics(task: StatisticsTask, block: Block) -> FloatArray:
 
 
 def working_response(task: CoreTask, block: Block) -> WorkingResponse:
-    """w_n and s_n of the block's observations, drawn anew in every pass if they are random.
+    """w_n and s_n of the block's observations, redrawn in every pass if they are random.
 
-    They are a function of the ring at the beginning of the pass: however often a pass asks for
-    them, they are the same.
+    They are a function of the ring at the beginning of the pass, so repeated calls within a pass
+    give the same values.
     """
     likelihood, offset = task.likelihood, block.given.offset
     if likelihood.augments:
@@ -212,7 +212,7 @@ def fitted(flat: FlatRing, block: Block) -> FloatArray:
 
 
 def compiled() -> bool:
-    """Whether the longest kernel has been compiled, now or by an earlier process."""
+    """Whether the slowest kernel to compile has been compiled, by this or an earlier process."""
     kernel = slices_kernel.draw_slices
     cached = Path(kernel.stats.cache_path).glob("slices.draw_slices-*.nbi")
     return bool(kernel.signatures) or any(cached)

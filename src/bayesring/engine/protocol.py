@@ -1,8 +1,8 @@
-"""What an engine does: it maps operations over blocks, chains and other pieces of work.
+"""Interface of an engine, which maps operations over blocks, chains and other pieces of work.
 
-Everything that runs a kernel on observations goes through an engine. Where blocks are kept and who
-works on them is the engine's business and never changes a result: results come in the order of the
-blocks, and sums are taken in that order. A new engine says how to map, and inherits the verbs.
+Everything that runs a kernel on observations goes through an engine. The engine decides where
+blocks are kept and processed, which never affects a result: results are returned in block order and
+summed in that order. A new engine defines the mapping and inherits the operations.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ Result = TypeVar("Result")
 Task = TypeVar("Task")
 
 Blocks = Sequence[Block]
-"""Blocks of one mode as an engine holds them; only `number`, `first`, `is_part` and `bounds` are
-looked at by anyone else."""
+"""Blocks of one mode as stored by an engine; other code reads only `number`, `first`, `is_part` and
+`bounds`."""
 
 
 class Engine(ABC):
-    """Whoever does the work. A context: whatever it needs to work lasts as long as it is open."""
+    """Runs the work. A context manager: its resources live as long as it is open."""
 
     n_jobs: int
-    """Pieces of work that it does at the same time."""
+    """Number of pieces processed at the same time."""
 
     def __enter__(self) -> Self:
-        """Get ready."""
+        """Acquire resources."""
         return self
 
     def __exit__(
@@ -51,18 +51,18 @@ class Engine(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go of what was needed."""
+        """Release resources."""
         return
 
     def place(self, blocks: tuple[Block, ...]) -> Blocks:
-        """Put the blocks of a mode where they will be worked on."""
+        """Place the blocks of a mode where they will be processed."""
         return blocks
 
     @abstractmethod
     def map_blocks(
         self, operation: Callable[[Task, Block], Result], task: Task, blocks: Blocks
     ) -> Iterable[Result]:
-        """`operation` on every block, in the order of the blocks."""
+        """Run `operation` on every block, with results in block order."""
 
     @abstractmethod
     def map_chains(self, work: Callable[[Item], Result], chains: Sequence[Item]) -> list[Result]:
@@ -73,10 +73,10 @@ class Engine(ABC):
         """Run `work`, which maps no blocks, on independent pieces."""
 
     def go_on(self) -> None:
-        """Called between two short pieces of work: raises if it was called off."""
+        """Called between short pieces of work: raises if the work was cancelled."""
         return
 
-    # ---- The verbs.
+    # ---- Operations.
 
     def draw(self, update: Update, task: CoreTask, blocks: Blocks) -> Iterable[Drawn]:
         """Slices of every block, each drawn alone."""
@@ -87,7 +87,7 @@ class Engine(ABC):
         return self.map_blocks(operations.draw_runs, task, blocks)
 
     def statistics(self, task: StatisticsTask, blocks: Blocks) -> FloatArray:
-        """The likelihood's statistics, summed in the order of the blocks."""
+        """The likelihood's statistics, summed in block order."""
         first, *rest = self.map_blocks(operations.statistics, task, blocks)
         return np.asarray(sum(rest, first))
 
@@ -99,7 +99,7 @@ class Engine(ABC):
     def draw_slice(
         self, task: CoreTask, block: Block, statistics: FloatArray, noise: FloatArray, totals: Any
     ) -> FloatArray:
-        """Draw a slice that was cut over several blocks from its summed statistics."""
+        """Draw a slice that spans several blocks from its summed statistics."""
         prior, own = task.slice_prior, slice(block.first, block.first + 1)
         diagonal, linear, factors = prior.rows(own)
         return np.asarray(

@@ -1,7 +1,7 @@
-"""The random stream of every piece of work, keyed by what the work is and not by who does it.
+"""Random streams keyed by the piece of work, not by the thread that does it.
 
-Philox is counter-based: a key and a counter name a stream, and making one costs microseconds.
-The low word of the counter is left at zero for the stream's own use, so streams cannot overlap.
+Philox is counter-based: a key and a counter identify a stream, and creating one takes microseconds.
+The low word of the counter is reserved for the stream itself, so streams cannot overlap.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ class Streams(NamedTuple):
 
     @classmethod
     def of_chain(cls, seed: int, chain: int) -> Streams:
-        """Streams of one chain of one seed."""
+        """Streams of one chain for one seed."""
         first, second = SeedSequence([seed, chain]).generate_state(2, np.uint64)
         return cls((int(first), int(second)))
 
     def rng(self, scan: int, purpose: Purpose, mode: int = 0, block: int = 0) -> Generator:
-        """Make the generator for one purpose in one block of one mode of one scan."""
+        """Create the generator for one purpose in one block of one mode of one scan."""
         counter = np.array([0, block, mode * PURPOSES + purpose, scan], dtype=np.uint64)
         return Generator(Philox(key=np.array(self.key, dtype=np.uint64), counter=counter))
 
 
 def aside(seed: int, purpose: Purpose, *place: int) -> list[int]:
-    """Seed of what is drawn beside the chains, such as predictive samples."""
+    """Seed for draws outside the chains, such as predictive samples."""
     return [seed, *place, ASIDE[purpose]]
 
 
 ASIDE = {Purpose.SAMPLE: 1, Purpose.SUGGEST: 3, Purpose.FILES: 1}
-"""Older than `Purpose`, and part of what a seed means: files also have the number of the pass."""
+"""Older than `Purpose`, and part of what a seed means; files also use the number of the pass."""

@@ -1,9 +1,9 @@
-"""Threads for chains and blocks. Who does what never changes a result.
+"""Threads for chains and blocks. The assignment of work to threads never affects a result.
 
-Chains run side by side first; threads that no chain needs help the others with their blocks. A
-chain works on blocks itself and takes results in their order: a thread that only waited for results
-would wake for each of them, and take Python's lock from those who work. BLAS is held to one thread
-meanwhile, or its sums would depend on how many it has.
+Chains run side by side first; threads that no chain needs help the chains with their blocks. A
+chain processes blocks itself and collects results in order: a thread that only waited for results
+would wake up for each of them and take the GIL away from the workers. BLAS is limited to one thread
+meanwhile, because its sums would otherwise depend on its number of threads.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from bayesring.engine.protocol import Blocks, Engine, Item, Result, Task
 
 
 class Stopped(Exception):
-    """Another chain failed or the user interrupted: this one ends too."""
+    """Another chain failed or the user interrupted, so this one ends too."""
 
 
 class _OneBlasThread:
-    """Holds BLAS to one thread while anyone in the process needs it, and puts it back after.
+    """Limits BLAS to one thread while any code in the process needs it, then restores it.
 
-    The limit is one of the whole process, so fits that overlap must share it. Other pools, such as
-    OpenMP's, are left alone. From threadpoolctl 3.8 on, the thread that last set a limit keeps all
-    others from setting one; a limit that is shared is set by one thread and lifted by another, and
-    so that hold is released each time.
+    The limit applies to the whole process, so overlapping fits must share it. Other pools, such as
+    OpenMP's, are left alone. From threadpoolctl 3.8 on, the thread that last set a limit prevents
+    all others from setting one. A shared limit is set by one thread and lifted by another, so this
+    reservation is released each time.
     """
 
     def __init__(self) -> None:
@@ -59,12 +59,12 @@ class _OneBlasThread:
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Controls the BLAS libraries of NumPy and SciPy, which are loaded by now."""
+    """Controller of the BLAS libraries of NumPy and SciPy, which are loaded by now."""
     return ThreadpoolController().select(user_api="blas")
 
 
 def _release() -> None:
-    """Let any thread set limits, where threadpoolctl reserves that to one."""
+    """Let any thread set limits if threadpoolctl reserves that for one."""
     for library in _blas().lib_controllers:
         release = getattr(library, "clear_controlling_thread", None)
         if release is not None:
@@ -77,12 +77,13 @@ one_blas_thread = _OneBlasThread()
 class Threads(Engine):
     """Threads of this process.
 
-    Two pools while it is open: one thread per running chain, and helpers for their blocks. Closed,
-    it still maps pieces, with threads made for the purpose; so it can be kept, copied and pickled.
+    While open it has two pools: one thread per running chain, and helpers for their blocks. When
+    closed it still maps pieces, with threads created on demand, so it can be kept, copied and
+    pickled.
 
     Parameters
     ----------
-    n_jobs : threads
+    n_jobs : number of threads
     """
 
     def __init__(self, n_jobs: int = 1) -> None:
@@ -94,7 +95,7 @@ class Threads(Engine):
         self._running = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Only the number of threads: pools and locks belong to a process."""
+        """Pickle only the number of threads: pools and locks belong to a process."""
         return {"n_jobs": self.n_jobs}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -142,7 +143,7 @@ class Threads(Engine):
         futures = [self._drivers.submit(one, chain) for chain in chains]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
-        except BaseException:  # an interrupt while waiting: they end with the block at hand
+        except BaseException:  # interrupted while waiting: chains stop after their current block
             self._stop.set()
             for future in futures:
                 future.cancel()
@@ -157,7 +158,7 @@ class Threads(Engine):
         return [future.result() for future in futures]
 
     def map_pieces(self, work: Callable[[Item], Result], pieces: Sequence[Item]) -> list[Result]:
-        """Run `work` on independent pieces, BLAS on one thread meanwhile."""
+        """Run `work` on independent pieces with BLAS limited to one thread."""
         with one_blas_thread:
             if self.n_jobs == 1 or len(pieces) <= 1:
                 return [work(piece) for piece in pieces]
@@ -171,14 +172,14 @@ class Threads(Engine):
                 return list(pool.map(work, pieces))
 
     def go_on(self) -> None:
-        """Stop here if the work was called off."""
+        """Stop here if the work was cancelled."""
         if self._stop.is_set():
             raise Stopped
 
     def map_blocks(
         self, operation: Callable[[Task, Block], Result], task: Task, blocks: Blocks
     ) -> Iterable[Result]:
-        """Work on blocks here, with the help of threads that no chain needs."""
+        """Process blocks in this thread, helped by threads that no chain needs."""
 
         def function(block: Block) -> Result:
             self.go_on()
@@ -221,7 +222,7 @@ class Threads(Engine):
             for number in range(len(blocks)):
                 while number not in finished and work_on_next():
                     pass
-                if number not in finished:  # a helper has it, or failed on it
+                if number not in finished:  # a helper has taken it or failed on it
                     for future in futures:
                         if not future.cancel():
                             future.result()
@@ -232,11 +233,11 @@ class Threads(Engine):
 
 
 ONE_THREAD = Threads(1)
-"""An engine for whoever has none."""
+"""Default engine."""
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Threads to use: all the cores this process may run on for None, -1 as in scikit-learn."""
+    """Number of threads: all cores available to this process for None, -1 as in scikit-learn."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     available = cores or 1
     if n_jobs is None:

@@ -1,1 +1,1 @@
-"""Inference: the Gibbs sampler and its chains, online EM and its schedule, random streams."""
+"""Inference: the Gibbs sampler and its chains, online EM and its schedule."""

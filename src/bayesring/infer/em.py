@@ -5,9 +5,9 @@
 of the cores' priors, the gains of the weights' prior and the likelihood's parameters, each in
 closed form given the rest. Equations (18) to (22) of docs/model.md.
 
-A batch touches few slices, and no other is to cost anything. So a function copies the arrays of its
-estimate once, works on the copies in place for as many batches as it is given, and returns them as
-a new estimate; see `Workspace`.
+A batch touches few slices, and the others should cost nothing. A function therefore copies the
+arrays of its estimate once, updates the copies in place for all its batches, and returns them as a
+new estimate; see `Workspace`.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from bayesring.model.types import FloatArray, IntArray, RingSize, SlicePrior
 from bayesring.priors import Coupling, RingPrior
 
 E_STEP = 32
-"""Batches between two E-steps, at least."""
+"""Minimum number of batches between two E-steps."""
 START_SIZE, START_PRECISION = 0.7, 1.0
-"""Deviation of the first entries in units that give f variance one, and the prior precision of
-every entry until the first E-step: the ring must find the data before its prior is learned."""
+"""Initial standard deviation of the entries, in units that give f variance one, and the prior
+precision of every entry until the first E-step: the ring must find the data before its prior is
+learned."""
 HORIZON = 2**20
-"""Observations over which the likelihood's statistics forget, if a pass has more."""
+"""Memory of the likelihood's statistics in observations, if a pass has more."""
 
 
 class Setting(NamedTuple):
-    """What an estimate belongs to: how values arise, what is believed, and who does the work."""
+    """Context of an estimate: likelihood, prior and engine."""
 
     likelihood: Likelihood
     prior: RingPrior
@@ -49,7 +50,7 @@ class Setting(NamedTuple):
 def start(
     streams: Streams, size: RingSize, counts: Sequence[IntArray], setting: Setting
 ) -> RingEstimate:
-    """A random ring to learn from."""
+    """A random ring to start from."""
     cores, priors = [], []
     for mode, own in enumerate(counts):
         if setting.prior.modes[mode].coupling is not Coupling.NONE:
@@ -79,7 +80,7 @@ def start(
         weight_adam=(),
         weight_gradient=np.zeros(n_weights),
     )
-    return reading.restarted(estimate, cores)  # which fills in what is empty
+    return reading.restarted(estimate, cores)  # which fills in the empty fields
 
 
 def learn(
@@ -89,9 +90,9 @@ def learn(
     expects: bool,
     setting: Setting,
 ) -> RingEstimate:
-    """M-steps on all the batches, with E-steps where they are due, unless not `expects`.
+    """M-steps on all batches, with E-steps when due if `expects`.
 
-    Columns of a batch are (2 D - 1, n), as `kernels.gradient` wants them.
+    Columns of a batch are (2 D - 1, n), as `kernels.gradient` expects them.
     """
     work = Workspace(estimate, setting)
     position = estimate.position
@@ -111,7 +112,7 @@ def expect(estimate: RingEstimate, setting: Setting) -> RingEstimate:
 def measure(
     estimate: RingEstimate, rows: Rows, streams: Streams, batch_size: int, setting: Setting
 ) -> RingEstimate:
-    """Curvature at the ring as it stands, by one pass over the rows."""
+    """Curvature at the current ring, from one pass over the rows."""
     work = Workspace(estimate, setting)
     with closing(one_pass(rows, streams, batch_size)) as batches:
         work.measure(batches, batch_size)
@@ -126,12 +127,12 @@ def add(
     rates: Sequence[float],
     setting: Setting,
 ) -> RingEstimate:
-    """Learn from new rows alone, a pass for every rate.
+    """Learn from new rows only, with one pass per rate.
 
-    The rows before are there as a prior: slice i is normal around its estimate, with the precision
-    of the prior and of the curvature that the rows before left. Slices that had no row before find
-    their place first, or they would drag the others along. Weights rest: what the rows before said
-    of them is not kept.
+    Earlier rows enter as a prior: slice i is normal around its estimate, with the precision of the
+    prior plus the curvature from the earlier rows. Slices without earlier rows are learned first,
+    otherwise they would drag the others along. Weights are fixed, because what earlier rows said
+    about them is not kept.
     """
     held = []
     for mode, core in enumerate(estimate.core_list):
@@ -160,7 +161,7 @@ def add(
 class Workspace:
     """Copies of the arrays of an estimate, which batches change in place.
 
-    Arrays that are only ever replaced, such as gains and priors, are shared with it.
+    Arrays that are only ever replaced, such as gains and priors, are shared with the estimate.
     """
 
     def __init__(self, estimate: RingEstimate, setting: Setting) -> None:
@@ -187,9 +188,9 @@ class Workspace:
         self._weigh()
 
     def frozen(self) -> RingEstimate:
-        """The estimate as it stands, in the memory of the workspace.
+        """The current estimate, in the memory of the workspace.
 
-        Whoever hands it out lets go of the workspace.
+        The workspace must not be used after its estimate is returned.
         """
         return self._before._replace(
             cores=self.flat,
@@ -210,14 +211,14 @@ class Workspace:
         )
 
     def _weigh(self) -> None:
-        """Bring the weighted cores up to date; they are the cores if weights stay at one."""
+        """Update the weighted cores; they are the cores themselves if weights stay at one."""
         if self._learned:
             self.ring = ring.flatten(ring.weighted(self.cores, self.weights))
         else:
             self.ring = ring.flatten(self.cores)._replace(flat=self.flat)
 
     def learn(self, columns: IntArray, values: FloatArray, rate: float, expects: bool) -> None:
-        """M-step on one batch; E-step if it is due."""
+        """M-step on one batch; E-step if due."""
         self.move_cores(columns, values, rate)
         self.batches += 1
         self.unweighed += len(values)
@@ -234,9 +235,9 @@ class Workspace:
         rate: float,
         movable: NDArray[np.bool] | None = None,
     ) -> None:
-        """M-step on the slices that a batch touches; what it says of the weights is kept.
+        """M-step on the slices that a batch touches; gradients of the weights are accumulated.
 
-        Only slices that are `movable`, all modes end to end, move; all do if it is left out.
+        Only `movable` slices (all modes end to end) are updated; by default all are.
         """
         self.weight_gradient += self._setting.engine.learn(
             self.flat,
@@ -254,7 +255,7 @@ class Workspace:
         )
 
     def _respond(self, columns: IntArray, values: FloatArray) -> FloatArray:
-        """Slope and weight of every observation of a batch, (2, n), at the ring as it stands."""
+        """Slope and weight of every observation of a batch, (2, n), at the current ring."""
         likelihood = self._setting.likelihood
         fitted = self._setting.engine.entries(self.ring, columns)
         self._remember(likelihood.statistics(fitted, values, self.nuisance), len(values))
@@ -262,7 +263,7 @@ class Workspace:
         return np.stack([shift - weight * fitted, weight])
 
     def _kernel_priors(self) -> tuple[tuple[FloatArray, FloatArray, FloatArray, bool], ...]:
-        """The priors of the slices, each with whether its precision is not zero."""
+        """The priors of the slices, each with a flag for a nonzero precision."""
         if self._of_priors is not self.slice_priors[0]:
             self._of_priors = self.slice_priors[0]
             self._priors = tuple(
@@ -272,7 +273,7 @@ class Workspace:
         return self._priors
 
     def _remember(self, statistics: FloatArray, n: int) -> None:
-        """Bring the statistics up to date, as if for all observations."""
+        """Update the statistics, scaled to all observations."""
         whole = statistics * (self._n / n)
         if self.statistics is None:
             self.statistics = whole
@@ -281,7 +282,7 @@ class Workspace:
         self.statistics = (1 - share) * self.statistics + share * whole
 
     def _move_weights(self, rate: float) -> None:
-        """Adam's step on the weights of every bond, by the gradients since the last."""
+        """Adam step on the weights of every bond, with the gradients since the previous one."""
         share = self.unweighed / self._n
         ends = np.cumsum([each.size for each in self.weights])
         gradients = np.split(self.weight_gradient, ends[:-1])
@@ -300,7 +301,7 @@ class Workspace:
         self.unweighed = 0
 
     def expect(self) -> None:
-        """E-step, equations (20) to (22); slices without observations go to their prior mean."""
+        """E-step, equations (20) to (22); slices without observations get their prior mean."""
         prior, likelihood, now = self._setting.prior, self._setting.likelihood, self.frozen()
         for mode, (own, core) in enumerate(zip(prior.modes, self.cores, strict=True)):
             spread, self.spreads[mode] = reading.spread(now, mode, own)
@@ -321,7 +322,7 @@ class Workspace:
             self._weigh()
 
     def measure(self, batches: Iterable[Chunk], batch_size: int) -> None:
-        """Curvature at the ring as it stands, by one pass over all rows."""
+        """Curvature at the current ring, from one pass over all rows."""
         self.curvature[:] = 0.0
         sums, touched = (self.gradient, self.curvature), np.empty(batch_size, dtype=np.int64)
         endless = np.full_like(self._totals, np.inf)

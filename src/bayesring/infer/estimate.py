@@ -1,6 +1,6 @@
-"""A ring that online EM estimates: its state, which never changes, and what can be read off it.
+"""A ring estimated by online EM: its immutable state and the quantities derived from it.
 
-Slices are normal around their estimates, with the precision of prior and data together; equations
+Slices are normal around their estimates, with the combined precision of prior and data; equations
 (20) and (23) of docs/model.md.
 """
 
@@ -19,41 +19,41 @@ from bayesring.model.types import FloatArray, IntArray, RingSize, SlicePrior
 from bayesring.priors import ModePrior
 
 FEWEST, ELEMENTS = 16, 2**18
-"""Slices per mode whose covariances an E-step works out, at least; and more as long as their K^3
-sum to less than that."""
+"""Minimum number of slices per mode whose covariances an E-step computes; more as long as their
+total K^3 stays below the second number."""
 NEWEST = 0.1
-"""Weight of the latest such slices in the moving average that stands for all."""
+"""Weight of the latest of these slices in the moving average that represents all slices."""
 TOGETHER = 256
-"""Slices whose precisions are factored at once."""
+"""Number of slices whose precisions are factored at once."""
 ALL = slice(None)
 
 
 class AdamMoments(NamedTuple):
-    """What Adam remembers: mean and square of the gradients, and what is missing in them."""
+    """Adam's moments: mean and square of the gradients, and their bias corrections."""
 
     first: FloatArray
     second: FloatArray
     powers: FloatArray
-    """The two decays to the power of the steps taken, per slice (n, 2), or (1, 2) for weights."""
+    """Both decay rates to the power of the steps taken, per slice (n, 2), or (1, 2) for weights."""
 
     @classmethod
     def empty(cls, size: int, n: int) -> AdamMoments:
-        """Nothing remembered."""
+        """Moments before the first step."""
         return cls(np.zeros(size), np.zeros(size), np.ones((n, 2)))
 
     def copy(self) -> AdamMoments:
-        """The same in memory of its own."""
+        """A copy."""
         return AdamMoments(*(each.copy() for each in self))
 
 
 class RingEstimate(NamedTuple):
-    """Where the learning of one ring stands. Its arrays are never written to."""
+    """State of one ring during learning. Its arrays are never written to."""
 
     size: RingSize
     counts: tuple[IntArray, ...]
-    """D arrays (I_d,), observations of each slice in one pass over the data."""
+    """D arrays (I_d,), number of observations of each slice in one pass over the data."""
     cores: FloatArray
-    """G, all cores end to end as in `ring.FlatRing`, weights not folded in."""
+    """G, all cores end to end as in `ring.FlatRing`, without the weights."""
     weights: tuple[FloatArray, ...]
     """lambda, D arrays (S, R_d)."""
     gains: tuple[FloatArray, ...]
@@ -61,25 +61,25 @@ class RingEstimate(NamedTuple):
     nuisance: FloatArray
     slice_priors: tuple[SlicePrior, ...]
     curvature: FloatArray
-    """Data's share of the precision of every entry, in the order of complements, see `kernels`."""
+    """Contribution of the data to the precision of every entry, in the order of complements."""
     adam: AdamMoments
     weight_adam: tuple[AdamMoments, ...]
     weight_gradient: FloatArray
-    """Of the weights of all bonds, summed since they last moved."""
+    """Gradients of the weights of all bonds, summed since their last update."""
     statistics: FloatArray | None = None
-    """The likelihood's, as if for all observations; those of the last ones count most."""
+    """The likelihood's statistics scaled to all observations; recent ones count most."""
     spreads: tuple[FloatArray | None, ...] = ()
-    """Moving average of the covariances of some slices of each mode, where they stand for all."""
+    """Moving average of the covariances of a subset of slices, for modes that use one."""
     batches: int = 0
     unweighed: int = 0
-    """Observations learned from since the weights last moved."""
+    """Number of observations since the last update of the weights."""
     rows_seen: int = 0
-    """Observations learned from or measured so far."""
+    """Number of observations processed so far."""
     e_steps: int = 0
     width: float = 1.0
-    """Factor of the deviations of slices from their estimates, in draws."""
+    """Factor by which draws scale the deviations of slices from their estimates."""
     position: Position = Position()
-    """Where the next batch is."""
+    """Position of the next batch."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -88,7 +88,7 @@ class RingEstimate(NamedTuple):
 
     @property
     def n_observations(self) -> int:
-        """Observations of one pass."""
+        """Number of observations in one pass."""
         return int(self.counts[0].sum())
 
     @property
@@ -98,7 +98,7 @@ class RingEstimate(NamedTuple):
 
     @property
     def flat(self) -> ring.FlatRing:
-        """The weighted cores as the kernels read them."""
+        """The weighted cores in the form used by the kernels."""
         return ring.flatten(ring.weighted(self.core_list, self.weights))
 
     def fitted(self, columns: IntArray, engine: Engine) -> FloatArray:
@@ -107,14 +107,14 @@ class RingEstimate(NamedTuple):
 
 
 def as_cores(flat: FloatArray, size: RingSize, shape: Sequence[int]) -> list[FloatArray]:
-    """Views of cores that lie end to end."""
+    """Views of cores stored end to end."""
     shapes = [size.core_shape(mode, n) for mode, n in enumerate(shape)]
     ends = np.cumsum([np.prod(each) for each in shapes])
     return [part.reshape(own) for part, own in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
 
 
 def forgotten(estimate: RingEstimate) -> RingEstimate:
-    """The same, with nothing left of what Adam remembers: gradients will have another size."""
+    """The estimate with Adam's moments reset, because gradients will change in scale."""
     return estimate._replace(
         adam=AdamMoments.empty(estimate.cores.size, sum(estimate.shape)),
         weight_adam=tuple(AdamMoments.empty(each.size, 1) for each in estimate.weights),
@@ -122,7 +122,7 @@ def forgotten(estimate: RingEstimate) -> RingEstimate:
 
 
 def restarted(estimate: RingEstimate, cores: Sequence[FloatArray]) -> RingEstimate:
-    """Other cores; Adam, the curvature at the old ones, and all counts begin anew."""
+    """Replace the cores; Adam's moments, curvature and all counts are reset."""
     flat = ring.flatten(cores).flat
     return forgotten(
         estimate._replace(
@@ -138,12 +138,12 @@ def restarted(estimate: RingEstimate, cores: Sequence[FloatArray]) -> RingEstima
 
 
 def gone_back(estimate: RingEstimate, kept: RingEstimate) -> RingEstimate:
-    """Cores, weights and Adam's memory of the cores as they were in `kept`."""
+    """Restore cores, weights and Adam's moments of the cores from `kept`."""
     return estimate._replace(cores=kept.cores, weights=kept.weights, adam=kept.adam)
 
 
 def averaged(estimate: RingEstimate, late: Sequence[RingEstimate]) -> RingEstimate:
-    """The mean of some rings; all else as it is."""
+    """The estimate with the mean of some rings; the rest is unchanged."""
     pairs = zip(*(each.weights for each in late), strict=True)
     return estimate._replace(
         cores=np.mean([each.cores for each in late], axis=0),
@@ -152,7 +152,7 @@ def averaged(estimate: RingEstimate, late: Sequence[RingEstimate]) -> RingEstima
 
 
 def curvatures(estimate: RingEstimate, mode: int, slices: slice = ALL) -> FloatArray:
-    """Data's share of the precision of each entry of a core or some slices, (I_d, K)."""
+    """Contribution of the data to the precision of each entry of some slices, (I_d, K)."""
     turned = as_cores(estimate.curvature, estimate.size, estimate.shape)[mode]
     n, strands, rows, columns = turned.shape
     squares = np.swapaxes(turned.reshape(n, strands, columns, rows)[slices], 2, 3)
@@ -163,10 +163,10 @@ def curvatures(estimate: RingEstimate, mode: int, slices: slice = ALL) -> FloatA
 def spread(
     estimate: RingEstimate, mode: int, prior: ModePrior
 ) -> tuple[FloatArray, FloatArray | None]:
-    """How uncertain a core is, as `ModePrior.conditional` wants it, equation (20).
+    """Uncertainty of a core in the form that `ModePrior.conditional` expects, equation (20).
 
-    Of many slices whose entries depend on each other some stand for all, others each time, in a
-    moving average, which is returned too.
+    For many slices with dependent entries, a different subset each time represents all of them, in
+    a moving average that is also returned.
     """
     own = estimate.slice_priors[mode]
     if prior.diagonal:
@@ -195,7 +195,7 @@ def prior_means(estimate: RingEstimate, mode: int, slices: IntArray) -> FloatArr
 
 
 def grown(estimate: RingEstimate, shape: tuple[int, ...]) -> RingEstimate:
-    """Room for more slices, which start from their prior means; no mode may shrink."""
+    """Add slices, which start from their prior means; no mode may shrink."""
     cores, curvature, counts, priors = [], [], [], []
     old = as_cores(estimate.curvature, estimate.size, estimate.shape)
     for mode, (core, more) in enumerate(zip(estimate.core_list, shape, strict=True)):
@@ -209,10 +209,10 @@ def grown(estimate: RingEstimate, shape: tuple[int, ...]) -> RingEstimate:
 
 
 def deviations(estimate: RingEstimate, mode: int, rng: Generator, n: int) -> FloatArray:
-    """Draw n times how far the slices of a core are from their estimates, equation (23).
+    """Draw n deviations of the slices of a core from their estimates, equation (23).
 
-    Slice i is normal with precision Omega_i plus the curvature of its data. Returns n arrays
-    shaped like the core.
+    Slice i is normal with precision Omega_i plus the curvature of its data. Returns n arrays with
+    the shape of the core.
     """
     core, prior = estimate.core_list[mode], estimate.slice_priors[mode]
     size = core[0].size
@@ -231,10 +231,9 @@ def deviations(estimate: RingEstimate, mode: int, rng: Generator, n: int) -> Flo
 
 
 def draw_gaps(estimate: RingEstimate, rng: Generator, n_draws: int) -> FloatArray:
-    """How far weighted cores, laid end to end, are from the estimate, equation (23).
+    """Draw deviations of weighted cores, end to end, from the estimate, equation (23).
 
-    Draws (n_draws, size) come in pairs, as far above the estimate as below, so that their mean is
-    close to it.
+    Draws (n_draws, size) come in antithetic pairs, so that their mean is close to the estimate.
     """
     gaps = np.empty((n_draws, estimate.cores.size))
     start = 0
@@ -248,7 +247,7 @@ def draw_gaps(estimate: RingEstimate, rng: Generator, n_draws: int) -> FloatArra
 
 
 def slice_precisions(prior: SlicePrior, entries: FloatArray) -> FloatArray:
-    """Precision of slices with `entries` (n, K) of their own on the diagonal, (n, K, K)."""
+    """Precision of slices with individual diagonal `entries` (n, K), (n, K, K)."""
     return np.asarray(prior.precision + np.eye(entries.shape[1]) * entries[:, None])
 
 

@@ -2,7 +2,7 @@
 slices of the core, the weights of its bond and their gains, and last the likelihood's parameters.
 
 Each conditional is a pure function and cites its equation in docs/model.md. Work on observations
-is an operation on one block; the engine decides who does it.
+is an operation on one block; the engine decides where it runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bayesring.model.types import FloatArray, IntArray, RingSize, RingState
 from bayesring.priors import Coupling, ModePrior
 
 RUN = 64
-"""Slices that are drawn jointly where slices depend on their neighbours."""
+"""Number of slices drawn jointly if slices depend on their neighbours."""
 
 
 class WeightStatistics(NamedTuple):
@@ -35,7 +35,7 @@ class WeightStatistics(NamedTuple):
 
 
 def init(streams: Streams, problem: Problem, size: RingSize) -> RingState:
-    """Random state to start a chain from: unit weights and gains, entries of f of size one."""
+    """Random initial state of a chain: unit weights and gains, f with variance one."""
     cores, hyper = [], []
     for mode, (n_slices, prior) in enumerate(zip(problem.shape, problem.prior.modes, strict=True)):
         rng = streams.rng(0, Purpose.START, mode)
@@ -118,7 +118,7 @@ def draw_whole_slice(
     totals: WeightStatistics,
     engine: Engine = ONE_THREAD,
 ) -> FloatArray:
-    """Add up the parts of a slice that was cut, draw it, and add its terms to `totals`."""
+    """Sum the parts of a slice that was cut, draw it, and add its terms to `totals`."""
     rng = task.streams.rng(task.scan, Purpose.SLICES, last.mode, last.number)
     noise = rng.standard_normal(len(task.slice_prior.precision))
     return engine.draw_slice(task, last, sum(parts[1:], parts[0]), noise, totals)
@@ -127,10 +127,10 @@ def draw_whole_slice(
 def draw_coupled(
     task: CoreTask, blocks: Blocks, prior: ModePrior, hyper: object, engine: Engine = ONE_THREAD
 ) -> tuple[FloatArray, WeightStatistics]:
-    """Draw the slices of a core that depend on each other, pass after pass.
+    """Draw the slices of a core that depend on each other, in several passes.
 
-    The runs of a pass are independent given all other slices. Borders depend on the scan and on
-    the blocks, never on the slices.
+    The runs of a pass are independent given all other slices. Their boundaries depend on the scan
+    and the blocks, never on the slices.
     """
     totals, core = _no_statistics(task), task.core.copy()
     for runs in passes(prior, blocks, len(core), task.scan):
@@ -149,9 +149,10 @@ def draw_coupled(
 
 
 def passes(prior: ModePrior, blocks: Blocks, n_slices: int, scan: int) -> list[IntArray]:
-    """Runs (n, 2) of slices for every pass: those of one colour, or every other run of a chain.
+    """Runs (n, 2) of slices for every pass: one colour, or every other run of a chain.
 
-    A run of a chain ends with its block; the borders within move by half a run from scan to scan.
+    A run of a chain ends with its block; the boundaries within a block shift by half a run from
+    scan to scan.
     """
     if prior.coupling is Coupling.GRAPH:
         colours = prior.colours(n_slices)
@@ -193,7 +194,7 @@ def energy(weights: FloatArray, statistics: WeightStatistics) -> float:
 
 
 def check_finite(core: FloatArray, mode: int) -> None:
-    """Stop with mode and slice named when a draw failed."""
+    """Raise an error that names the mode and slice of a failed draw."""
     broken = np.flatnonzero(~np.isfinite(core).all(axis=1))
     if broken.size:
         raise BrokenChain(f"slice {broken[0]} of mode {mode} could not be drawn")

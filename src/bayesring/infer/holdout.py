@@ -1,7 +1,7 @@
-"""What chains expect of observations that are held out while they explore.
+"""Predictions of chains for observations held out while they explore.
 
-They tell the likelihood how well unseen values are predicted, so that it can bound its own noise
-before the first kept draw: see `Likelihood.calibrate`. Afterwards the chain goes on with all of
+These show the likelihood how well unseen values are predicted, so that it can bound its own noise
+before the first kept draw: see `Likelihood.calibrate`. Afterwards the chain continues with all of
 the training data.
 """
 
@@ -18,11 +18,11 @@ from bayesring.model.ring import FlatRing
 from bayesring.model.types import FloatArray
 
 MEMORY, RECENT = 100, 10
-"""Scans over which moments average once the rank rests, and while it changes."""
+"""Number of scans over which moments average once the rank is fixed, and while it changes."""
 
 
 class RunningMoments(NamedTuple):
-    """Averages over the last scans at held-out cells: of E[y | f], its square, and Var[y | f]."""
+    """Averages over recent scans at held-out cells: E[y | f], its square, and Var[y | f]."""
 
     n_scans: int
     mean: FloatArray
@@ -51,7 +51,7 @@ class RunningMoments(NamedTuple):
 
 
 class Watch:
-    """Held-out observations while a chain explores, and what it expects of them."""
+    """Held-out observations while a chain explores, and its predictions for them."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Watch:
     def see(
         self, flat: FlatRing, likelihood: Likelihood, nuisance: FloatArray, engine: Engine
     ) -> float:
-        """Add the ring of one more scan; returns the loss of the last scans taken together."""
+        """Add the ring of one more scan; returns the loss of the recent scans together."""
         given = self.data.given
         fitted = engine.entries(flat, self._columns)
         fitted = fitted if given.offset is None else fitted + given.offset
@@ -79,18 +79,18 @@ class Watch:
         return likelihood.loss(self.data.values, self.recent.mean)
 
     def settle(self) -> None:
-        """Begin the settled moments anew: what was seen at another rank says little."""
+        """Reset the settled moments: scans at another rank say little."""
         self.settled = RunningMoments.empty(len(self.data.values))
 
 
 class Predicted(NamedTuple):
-    """What all chains together expect of held-out observations."""
+    """Predictions of all chains together for held-out observations."""
 
     data: Observations
     mean: FloatArray
     """Mean of E[y | f]."""
     variance: FloatArray
-    """Variance of E[y | f], within chains and between them."""
+    """Variance of E[y | f], within and between chains."""
     noise: FloatArray
     """Mean of Var[y | f]."""
 

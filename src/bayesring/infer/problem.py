@@ -1,4 +1,4 @@
-"""What a sampler works on and what it reports."""
+"""The input of a sampler and its reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Problem(NamedTuple):
 
     shape: tuple[int, ...]
     views: tuple[Blocks, ...]
-    """The blocks of every mode, wherever the engine holds them."""
+    """The blocks of every mode, as stored by the engine."""
     counts: tuple[IntArray, ...]
     """Observations in each slice of each mode."""
     likelihood: Likelihood
@@ -29,7 +29,7 @@ class Problem(NamedTuple):
     """One prior per mode."""
     update: Update
     dtype: str = "float64"
-    """Of the products around the ring; everything else is float64."""
+    """dtype of the products around the ring; everything else is float64."""
 
     @property
     def n_observations(self) -> int:
@@ -38,22 +38,22 @@ class Problem(NamedTuple):
 
     @property
     def information(self) -> float:
-        """Number of observations, times how much each can tell."""
+        """Number of observations times the information of each."""
         return self.n_observations * self.likelihood.information
 
 
 class StepInfo(NamedTuple):
-    """What a person, or rank adaption, may want to know about a scan."""
+    """What users or rank adaption may want to know about a scan."""
 
     statistics: FloatArray
     """The likelihood's statistics, summed over all observations."""
     log_likelihood: float
     energy: float
-    """sum w f^2 over all observations: what f weighs against noise of energy one each."""
+    """sum w f^2 over all observations, where noise has energy one per observation."""
 
 
 class BrokenChain(FloatingPointError):
-    """A scan met numbers that are not finite, or a matrix that is not positive definite."""
+    """A scan encountered non-finite numbers or a matrix that is not positive definite."""
 
 
 class Method(NamedTuple):
@@ -71,12 +71,12 @@ def make_problem(
     method: Method | Update = JOINT,
     engine: Engine = ONE_THREAD,
 ) -> Problem:
-    """Sort and cut the data, and place them with the engine."""
+    """Sort the data, cut them into blocks, and place these with the engine."""
     if isinstance(method, Update):
         method = Method(method)
     update, block_size, dtype = method
     shape, handed = data.shape, [data]
-    del data  # so that blocks can let go of it
+    del data  # so that it can be released while blocks are made
     prior = prior.for_shape(shape)
     cut = [update.cuts_slices and each.coupling is Coupling.NONE for each in prior.modes]
     blocks = blocks_of_modes(handed.pop(), block_size, cut)

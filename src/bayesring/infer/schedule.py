@@ -1,9 +1,9 @@
-"""When online EM does what: one schedule turns held-out losses into actions.
+"""Schedule of online EM: turns held-out losses into actions.
 
-1. **Find** the data at the first rate, with the prior of the start, until losses stand still.
-2. **Learn** the prior too; at every standstill go back to the best and halve the rate.
-3. **Fade**: when the looks allowed are nearly used up, the rate falls to its end in a few of them.
-4. **Settle** at the last rate; the rings seen there are averaged.
+1. **Find** the data at the initial rate, with the initial prior, until losses stop improving.
+2. **Learn** the prior too; at every standstill return to the best ring and halve the rate.
+3. **Fade**: when the allowed looks are nearly used up, lower the rate to its final value.
+4. **Settle** at the last rate; the rings after these looks are averaged.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from math import inf
 from typing import NamedTuple
 
 RATE = 0.1
-"""Adam's first rate. The paper's, 0.01, comes after some halvings; as the first it ends in worse
-places."""
+"""Adam's initial rate. The paper's rate, 0.01, is reached after some halvings; starting with it
+ends in worse optima."""
 FINDING, PATIENCE, GAIN = 10, 3, 1e-3
-"""Looks without a gain of that share after which the prior is learned, and the rate halved."""
+"""Number of looks without a gain of this share after which the prior is learned, and the rate
+halved."""
 HALVINGS = 5
 LEAST = RATE * 0.5 ** (HALVINGS + 1)
-"""Rate at which learning ends."""
+"""Final learning rate."""
 LATE = 5
-"""Looks whose rings are averaged at the end, and which settling takes."""
+"""Number of looks for settling, whose rings are averaged at the end."""
 SETTLING = RATE / 32
-"""Rate at which held-out observations are learned from in the end."""
+"""Rate at which held-out observations are learned at the end."""
 
 
 class Phase(Enum):
-    """What learning is about."""
+    """Phase of learning."""
 
     FIND = 1
     LEARN = 2
@@ -38,45 +39,45 @@ class Phase(Enum):
 
 
 class Advice(NamedTuple):
-    """What to do after a look, in this order."""
+    """Actions after a look, in this order."""
 
     keep: bool = False
-    """Remember the ring: it is the best so far."""
+    """Keep the ring as the best so far."""
     go_back: bool = False
-    """Return to the ring that was kept."""
+    """Return to the kept ring."""
     wake: bool = False
     """First E-step: from now on the prior is learned."""
     late: bool = False
-    """Remember the ring for the average at the end."""
+    """Keep the ring for the average at the end."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Where learning stands. `rate` and `expects` are for the next look."""
+    """State of the schedule. `rate` and `expects` are for the next look."""
 
     most: int
-    """Looks allowed."""
+    """Number of looks allowed."""
     phase: Phase = Phase.FIND
     rate: float = RATE
     looks: int = 0
     best: float = inf
-    """Least loss so far; begins anew when the prior comes in."""
+    """Smallest loss so far; reset when the prior begins to be learned."""
     waited: int = 0
-    """Looks since the last gain or standstill, while finding or learning."""
+    """Number of looks since the last gain or standstill, while finding or learning."""
     left: int = 0
-    """Looks that fading or settling still takes."""
+    """Number of looks left for fading or settling."""
     faded_from: float = RATE
-    """Rate at which fading began."""
+    """Rate at the start of fading."""
 
     @classmethod
     def begin(cls, most: int) -> Schedule:
-        """Of a new ring, in `most` looks."""
+        """Schedule for a new ring, with at most `most` looks."""
         new = cls(most)
         return new if new._free > 0 else new._fade()
 
     @classmethod
     def settling(cls, most: int) -> Schedule:
-        """Of a ring that only has to settle."""
+        """Schedule for a ring that only has to settle."""
         return cls(most, Phase.SETTLE, SETTLING, left=cls(most)._late)
 
     @property
@@ -96,7 +97,7 @@ class Schedule:
         return (seen if seen.left else replace(seen, phase=Phase.DONE)), Advice(late=True)
 
     def _judge(self, loss: float) -> tuple[Schedule, Advice]:
-        """After a look while finding or learning: whether it gained, or losses stand still."""
+        """Schedule after a look while finding or learning: a gain, or a standstill."""
         keep = loss < self.best * (1 - GAIN)
         new = replace(
             self,
@@ -106,7 +107,7 @@ class Schedule:
         )
         stands = new.waited >= (PATIENCE if self.expects else self._finding)
         wake = stands and not self.expects
-        if wake:  # what counts as the best begins anew
+        if wake:  # the best loss is reset
             new = replace(new, phase=Phase.LEARN, best=inf, waited=0)
         elif stands:
             new = replace(new, rate=self.rate / 2, waited=0)
@@ -116,7 +117,7 @@ class Schedule:
         return new, Advice(keep, stands, wake)
 
     def _fade(self) -> Schedule:
-        """Begin to fade, or settle if the rate is at its end."""
+        """Begin to fade, or settle if the rate has reached its final value."""
         if not self.rate > LEAST:
             return replace(self, phase=Phase.SETTLE, left=self._late)
         faded = replace(self, phase=Phase.FADE, left=self._fading, faded_from=self.rate)
@@ -124,25 +125,25 @@ class Schedule:
 
     @property
     def _fall(self) -> float:
-        """Factor of the rate from one look of fading to the next."""
+        """Factor by which the rate changes between looks while fading."""
         return float((LEAST / self.faded_from) ** (1 / self._fading))
 
     @property
     def _finding(self) -> int:
-        """Looks without a gain after which the prior is learned."""
+        """Number of looks without a gain after which the prior is learned."""
         return min(FINDING, max(1, self.most // 16))
 
     @property
     def _fading(self) -> int:
-        """Looks that fading takes."""
+        """Number of looks for fading."""
         return min(HALVINGS + 1, max(1, self.most // 4))
 
     @property
     def _late(self) -> int:
-        """Looks that settling takes."""
+        """Number of looks for settling."""
         return min(LATE, max(1, self.most // 8))
 
     @property
     def _free(self) -> int:
-        """Looks before fading begins at the latest; none if not positive."""
+        """Latest look before fading begins; none if not positive."""
         return self.most - self._fading - self._late

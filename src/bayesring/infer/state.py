@@ -1,4 +1,4 @@
-"""What inference gives: kept draws, traces, and the outcome of a whole fit."""
+"""Results of inference: kept draws, traces, and the outcome of a whole fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Draws(NamedTuple):
-    """Kept draws of one chain, all of one rank, weights folded into the cores."""
+    """Kept draws of one chain, all of the same rank, with weights folded into the cores."""
 
     flat: FloatArray
     """(draws, N), one row per draw, laid out as in `ring.FlatRing`."""
@@ -32,7 +32,7 @@ class Draws(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Rank of each bond, all strands together."""
+        """Rank of each bond over all strands."""
         return tuple(self.strands * int(number) for number in self.bonds)
 
     def bond_weights(self, row: int, bond: int) -> FloatArray:
@@ -42,7 +42,7 @@ class Draws(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What was seen at every scan of one chain, warm-up included."""
+    """Trace of every scan of one chain, warm-up included."""
 
     rank: IntArray
     """(scans, D)."""
@@ -53,21 +53,21 @@ class Trace(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a run of several chains gives."""
+    """Result of a run of several chains."""
 
     likelihood: Likelihood
-    """The one that the chains ended with: calibrated, if it had open bounds."""
+    """The likelihood at the end of the chains: calibrated if it had open bounds."""
     chains: list[tuple[Draws, Trace]]
     held_out: Predicted | None
-    """Expectations for held-out observations before the chains saw them, if any were held out."""
+    """Predictions for held-out observations before the chains saw them, if any."""
     sampled: bool = True
-    """Whether draws are those of chains; else they lie around estimates of online EM."""
+    """Whether draws come from chains; otherwise from normals around online EM estimates."""
     estimates: tuple[RingEstimate, ...] = ()
-    """The rings of online EM, which may go on with more data."""
+    """The rings of online EM, which can continue with more data."""
     failure: Exception | None = None
-    """What ended a stream of data before its time."""
+    """The error that ended a stream of data early."""
     interrupt: BaseException | None = None
-    """What ended the chains before theirs; there are fewer draws then."""
+    """The error that ended the chains early; there are fewer draws then."""
 
 
 class ScanReport(NamedTuple):
@@ -80,12 +80,12 @@ class ScanReport(NamedTuple):
 
 
 class LookReport(NamedTuple):
-    """Where one ring of online EM stands after a look at held-out observations."""
+    """Progress of one ring of online EM after a look at held-out observations."""
 
     ring: int
     rows: int
-    """Rows learned from so far."""
+    """Number of rows learned so far."""
     size: RingSize
     rate: float
     loss: float
-    """Of held-out observations."""
+    """Held-out loss."""

@@ -1,4 +1,4 @@
-"""Cholesky factors of padded matrices, and draws from the Gaussians that they describe."""
+"""Cholesky factors of padded matrices, and draws from the Gaussians they describe."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ _set, _subtract = (matrix_products([(8, 64)], effect) for effect in (SET, SUBTRA
 
 @kernel
 def cholesky(matrix, size, panel):
-    """Overwrite the lower triangle of `matrix` by its Cholesky factor, eight columns at a time.
+    """Overwrite the lower triangle of `matrix` with its Cholesky factor, eight columns at a time.
 
-    `matrix` (wide, wide) has padding behind its `size`, up to a multiple of eight. Each panel of
-    columns first loses the share of the columns before it, then its square on the diagonal is
-    factored and the rows below are multiplied by the inverse of that factor. Returns False when a
+    `matrix` (wide, wide) is padded beyond its `size` to a multiple of eight. For each panel of
+    columns, the contribution of the earlier columns is subtracted, then its diagonal block is
+    factored and the rows below are multiplied by the inverse of that factor. Returns False if a
     pivot is not positive and finite. `panel` (wide, 8) is scratch.
     """
     wide = matrix.shape[1]
@@ -61,8 +61,8 @@ def cholesky(matrix, size, panel):
 def solve_and_draw(matrix, panel, linear, noise, out):
     """Draw from N(P^-1 h, P^-1): with P = L L', out = L^-T (L^-1 h + noise).
 
-    Overwrites the lower triangle of the padded `matrix` P by L. Zero noise gives the mean. Returns
-    False, leaving `out` unusable, when P is not positive definite or anything is not finite.
+    Overwrites the lower triangle of the padded `matrix` P with L. Zero noise gives the mean.
+    Returns False, leaving `out` unusable, if P is not positive definite or anything is not finite.
     """
     size = linear.size
     if not cholesky(matrix, size, panel):

@@ -1,9 +1,9 @@
-"""The building blocks that kernels are compiled from: in vectors, or as plain loops.
+"""The building blocks from which kernels are compiled: vectors or plain loops.
 
-The choice is made when this module is imported, since Numba looks up globals once, when it compiles
-a kernel. What Numba keeps on disk is told apart by the name of the function alone, and by the file
-in which it stands: code of other files that went into a kernel is not looked at. So the names of
-kernels are made to tell the choice, and the state of all sources in this folder.
+The choice is made when this module is imported, because Numba looks up globals once, when it
+compiles a kernel. Numba identifies its cached files only by the name of the function and the file
+that defines it; it ignores code from other files that went into a kernel. The names of kernels
+therefore encode the choice and a digest of all sources in this folder.
 """
 
 from numba import njit
@@ -42,6 +42,6 @@ __all__ = [
 
 
 def kernel(function):
-    """Compile a function that is made of these building blocks; a decorator."""
+    """Decorator that compiles a function made of these building blocks."""
     function.__qualname__ += _MARK
     return njit(**OPTIONS)(function)

@@ -10,8 +10,8 @@ from bayesring.kernels.tiles import TILE, complements, workspace
 def entries(flat, starts, bonds, strands, mode, own, others):
     """f_n, the sum over strands of tr(A^(d)[own_n] T_n), equation (2) of docs/model.md.
 
-    `own` (n,) are the indices of mode d, `others` (D - 1, n) those of the modes after it in ring
-    order. Quickest where equal indices of mode d follow each other. Twin:
+    `own` (n,) holds the indices of mode d, `others` (D - 1, n) the indices of the modes after it in
+    ring order. Fastest if equal indices of mode d are adjacent. Twin:
     `bayesring.model.ring.entries`.
     """
     rows, columns = bonds[mode - 1], bonds[mode]

@@ -1,7 +1,7 @@
 """Entry-by-entry draws of the slices of one core, the paper's own form.
 
-Residuals are kept up to date, so that a mode costs O(M R^2) once the complements are there. Mixes
-more slowly than joint draws, and is only right for priors whose entries are independent.
+Residuals are kept up to date, so a mode costs O(M R^2) once the complements are known. Mixes more
+slowly than joint draws, and is valid only for priors with independent entries.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def draw_entries(
     Parameters
     ----------
     others, bounds, weight, shift, weights : as in `kernels.slices.draw_slices`
-    slices : (J, K) the slices as they stand
+    slices : (J, K) the current slices
     prior_diagonal, prior_linear : (1 or J, K), see `SlicePrior`
     noise : (J, K) standard normal
 
@@ -45,8 +45,8 @@ def draw_entries(
     """
     n_slices, size = noise.shape
     rows, columns, rank = bonds[mode - 1], bonds[mode], weights.size
-    places = turn(np.arange(size).reshape(1, size), columns, rows)[0]  # of entries in a tile
-    factors = places // rows  # whose weights the entries meet
+    places = turn(np.arange(size).reshape(1, size), columns, rows)[0]  # positions in a tile
+    factors = places // rows  # factors whose weights multiply the entries
     widest = 0
     for j in range(n_slices):
         widest = max(widest, bounds[j + 1] - bounds[j])
@@ -93,10 +93,10 @@ def draw_entries(
 def draw_entries_of_slice(
     features, weight, shift, scales, prior_diagonal, prior_linear, noise, residual, entries
 ):
-    """Draw the entries of one slice in turn, in place, with e_n = s_n - w_n f_n up to date.
+    """Draw the entries of one slice in turn, in place, keeping e_n = s_n - w_n f_n up to date.
 
-    For entry k, with c_n = scale_k t_n[k], its weight times its feature: precision
-    p = prior + sum w c^2, linear term prior + sum c e + g sum w c^2, g the entry before the draw.
+    For entry k, let c_n = scale_k t_n[k], its weight times its feature, and g the entry before the
+    draw. The precision is p = prior + sum w c^2, the linear term prior + sum c e + g sum w c^2.
     """
     count, size = weight.size, entries.size
     residual[:] = 0.0

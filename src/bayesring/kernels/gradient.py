@@ -1,9 +1,9 @@
-"""Gradient of the free energy for a batch, and Adam's step on the slices that it touches.
+"""Gradient of the free energy for a batch, and the Adam step on the slices that it touches.
 
-A slice that no observation of the batch belongs to costs nothing: its gradient is neither worked
-out nor read, and its moments rest. All arrays with one number per entry of the cores are laid end
-to end as in `ring.FlatRing`, slice after slice; gradient and curvature have the entries of a slice
-ordered as those of the complements that they come from, see `tiles`.
+A slice without observations in the batch costs nothing: its gradient is neither computed nor read,
+and its moments are unchanged. All arrays with one number per core entry are stored end to end as in
+`ring.FlatRing`, slice after slice. In gradient and curvature, the entries of a slice have the order
+of the complements they come from; see `tiles`.
 """
 
 import numpy as np
@@ -15,24 +15,24 @@ from bayesring.kernels.tiles import TILE, complements, workspace
 
 @kernel
 def add_gradient(ring, mode, columns, response, rows, totals, sums, touched):
-    """Add the observations of a batch to gradient and curvature of the slices of one core.
+    """Add the observations of a batch to the gradient and curvature of the slices of one core.
 
     With e_n = s_n - w_n f_n, slice i of A^(d) = G^(d) Lambda^(d) gains the gradient sum e_n T_n and
-    the curvature sum w_n T_n^2, entry by entry, equation (19) of docs/model.md. The curvature of a
-    slice of which the batch holds c of n_i observations first loses that share: what its last n_i
-    observations gave stays.
+    the curvature sum w_n T_n^2, entry by entry, equation (19) of docs/model.md. If the batch holds
+    c of the n_i observations of a slice, its curvature first decays by that fraction, so it
+    reflects roughly the last n_i observations.
 
     Parameters
     ----------
     ring : flat, starts, bonds, strands of the weighted cores
-    columns : (2 D - 1, n) int32, indices of all modes, then of the first D - 1 once more, so that
-        the others stand in ring order behind every mode
+    columns : (2 D - 1, n) int32, indices of all modes, then of the first D - 1 again, so that the
+        other modes follow every mode in ring order
     response : (2, n) e_n and w_n
-    rows : first (D,), where the slices of a mode begin among all, and `counts`, which gains the
-        number of observations of each
+    rows : first (D,), the first slice of each mode among all slices, and `counts`, which is
+        incremented by the number of observations of each slice
     totals : n_i of every slice of every mode, infinite for plain sums
     sums : gradient and curvature
-    touched : gains the slices met, each once; returned is how many
+    touched : filled with the touched slices, each once; their number is returned
     """
     flat, starts, bonds, strands = ring
     first_row, counts = rows
@@ -68,7 +68,7 @@ def add_gradient(ring, mode, columns, response, rows, totals, sums, touched):
 
 @kernel
 def natural(turned, at, rows, columns, size, out):
-    """Entries of a slice from `turned`, where they lie in the order of complements."""
+    """Entries of a slice from `turned`, which has the order of complements."""
     for strand in range(0, size, rows * columns):
         for s in range(rows):
             for r in range(columns):
@@ -87,7 +87,7 @@ def add_weight_gradient(slope, core, rows, columns, out):
 
 @kernel
 def pull_of_prior(cores, at, size, touched, prior):
-    """Omega_i g_i - h_i for each slice touched: the gradient of minus the log prior."""
+    """Omega_i g_i - h_i for each touched slice: the gradient of minus the log prior."""
     precision, diagonal, linear, dense = prior
     gathered = np.empty((touched.size, size))
     for a in range(touched.size):
@@ -107,18 +107,18 @@ def pull_of_prior(cores, at, size, touched, prior):
 def step(
     cores, ring, mode, rows, totals, gradient, moments, weights, prior, touched, movable, rate
 ):
-    """Adam's step on the slices touched, up the free energy; returns the weights' gradient.
+    """Adam step on the touched slices, increasing the free energy; returns the weights' gradient.
 
-    The prior of slice i is charged in equal shares to its n_i observations, so a batch with c of
-    them meets c / n_i of it. Gradients and counts of the slices are left at zero.
+    The prior of slice i is divided equally among its n_i observations, so a batch with c of them
+    sees c / n_i of it. Gradients and counts of the slices are reset to zero.
 
     Parameters
     ----------
     cores : G, flat; A, in `ring`, follows
     totals : n_i of every slice of every mode
-    moments : mean and square of the gradients, and Adam's two decays to the power of the steps
+    moments : mean and square of the gradients, and Adam's two decay rates to the power of the steps
         taken, per slice
-    weights : (S R_d,), lambda^(d), or none if they stay at one
+    weights : (S R_d,), lambda^(d), or empty if they stay at one
     prior : precision, diagonal, linear of `SlicePrior`, and whether precision is not zero
     movable : whether a slice moves, for every slice of every mode
     """
@@ -168,9 +168,9 @@ def step(
 def learn(
     cores, ring, columns, response, rows, totals, sums, moments, weights, priors, movable, rate
 ):
-    """One batch: the gradients of all cores where they stand, then a step of each.
+    """One batch: the gradients of all cores at their current values, then a step on each.
 
-    `weights` and `priors` have an item per mode, as `step` wants it. Returns the gradients of the
+    `weights` and `priors` have one item per mode, as `step` expects. Returns the gradients of the
     weights of all bonds, end to end.
     """
     order, n = ring[2].size, columns.shape[1]

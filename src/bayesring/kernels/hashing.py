@@ -1,8 +1,8 @@
 """Hash tables from keys to codes, with open addressing.
 
-A table is an array of slots (2^b,) int32, at most half of them in use: a slot holds the code of a
-key, or -1. The keys themselves lie in the order of their codes: integers (L,) int64, or texts
-as Arrow keeps them, text l being the bytes ``data[offsets[l]:offsets[l + 1]]``.
+A table is an array of slots (2^b,) int32, at most half of them in use. A slot holds the code of a
+key, or -1. The keys themselves are stored in the order of their codes: integers (L,) int64, or
+texts in Arrow's layout, where text l is ``data[offsets[l]:offsets[l + 1]]``.
 """
 
 import numpy as np
@@ -18,14 +18,14 @@ FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 @njit(**OPTIONS)
 def number_place(key, size):
-    """Where in a table of `size` slots to look first for an integer."""
+    """First slot to probe for an integer in a table of `size` slots."""
     spread = np.uint64(key) * GOLDEN
     return np.int64((spread >> np.uint64(32)) & np.uint64(size - 1))
 
 
 @njit(**OPTIONS)
 def text_place(data, begin, end, size):
-    """Where to look first for a text."""
+    """First slot to probe for a text."""
     spread = FNV_BASIS
     for at in range(begin, end):
         spread = (spread ^ np.uint64(data[at])) * FNV_PRIME
@@ -45,7 +45,7 @@ def same_text(data, begin, end, others, other_begin, other_end):
 
 @njit(**OPTIONS)
 def put_numbers(levels, first, slots):
-    """Enter the keys from place `first` on, which are new, into a table."""
+    """Insert the new keys from index `first` on into a table."""
     for code in range(first, levels.size):
         place = number_place(levels[code], slots.size)
         while slots[place] >= 0:
@@ -55,7 +55,7 @@ def put_numbers(levels, first, slots):
 
 @njit(**OPTIONS)
 def find_numbers(keys, levels, slots, out):
-    """Codes of keys (n,), -1 for those unknown; the first unknown one, or -1."""
+    """Codes of keys (n,), -1 for unknown keys; the first unknown key, or -1."""
     unknown = -1
     for n in range(keys.size):
         key = np.int64(keys[n])
@@ -70,7 +70,7 @@ def find_numbers(keys, levels, slots, out):
 
 @njit(**OPTIONS)
 def put_texts(offsets, data, first, slots):
-    """Enter the texts from place `first` on, which are new, into a table."""
+    """Insert the new texts from index `first` on into a table."""
     for code in range(first, offsets.size - 1):
         place = text_place(data, offsets[code], offsets[code + 1], slots.size)
         while slots[place] >= 0:
@@ -80,10 +80,10 @@ def put_texts(offsets, data, first, slots):
 
 @njit(**OPTIONS)
 def find_texts(offsets, data, level_offsets, level_data, slots, out):
-    """Codes of texts (n,), -1 for those unknown; the first unknown one, or -1.
+    """Codes of texts (n,), -1 for unknown texts; the first unknown text, or -1.
 
-    Slots, and where the texts they stand for begin, are fetched for a tile of texts at a time, so
-    that the processor waits for many of them at once.
+    Slots, and the offsets of their texts, are fetched for a tile of texts at a time, so that the
+    processor waits for many of them at once.
     """
     unknown = -1
     places, begins = np.empty(TILE, np.int64), np.empty(TILE, np.int64)

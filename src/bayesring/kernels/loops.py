@@ -1,7 +1,7 @@
-"""The building blocks of `vectors` and `masked` as plain loops, which need nothing but `njit`.
+"""The building blocks of `vectors` and `masked` as plain loops, which need only `njit`.
 
-Signatures and results are the same, up to rounding. They are slower, and used where the others do
-not work or are not wanted, see `chosen`.
+Signatures are the same, and results are the same up to rounding. They are slower, and used where
+the others do not work or are disabled; see `chosen`.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ _OPTIONS = {"nogil": True, "fastmath": {"contract", "reassoc"}}
 
 
 def matrix_products(shapes, effect):
-    """`vectors.matrix_products`; serves every shape, whatever the table `shapes` holds."""
+    """`vectors.matrix_products` for every shape, whatever the table `shapes` contains."""
 
     @njit(**_OPTIONS)
     def tile(
@@ -53,7 +53,7 @@ def matrix_products(shapes, effect):
 
 
 def square_products(ranks):
-    """`vectors.square_products`; serves every rank, whatever the table `ranks` holds."""
+    """`vectors.square_products` for every rank, whatever the table `ranks` contains."""
 
     @njit(**_OPTIONS)
     def product(rank, left, left_at, right, right_at, out, out_at):

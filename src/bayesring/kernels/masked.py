@@ -1,7 +1,7 @@
-"""Adam's step on the entries of a slice, in vectors of which the last is masked.
+"""Adam's step on the entries of a slice, in vectors with the last one masked.
 
-Written as a loop, the step is slow: slices are short, and what is left of one behind its whole
-vectors goes entry by entry through a root and a division. Here the last vector is masked.
+As a plain loop the step is slow: slices are short, and the remainder after the full vectors goes
+entry by entry through a square root and a division. Here the last vector is masked instead.
 """
 
 from llvmlite import ir
@@ -15,14 +15,14 @@ LANES = 8
 
 
 def adam_step(first_decay, second_decay, tiny):
-    """Make a compiled step with these decays; `tiny` is added to the root in its denominator.
+    """Make a compiled step with these decay rates; `tiny` is added to the root in the denominator.
 
     ``adam(slope, scale, pull, pull_at, first, second, cores, weighted, at, size, share, lift,
-    square_lift)`` moves the entries from place `at` on, `size` of them; all arrays are contiguous
-    and of float64. Their gradient is ``slope[k] * scale[k] - share * pull[pull_at + k]``. `first`
-    and `second` are the moments, `lift` and `square_lift` the rate and one, over one minus the
-    decay to the power of the steps taken. `weighted` becomes `cores` times `scale`; it may be
-    `cores` if that is one.
+    square_lift)`` updates `size` entries from index `at` on; all arrays are contiguous float64.
+    Their gradient is ``slope[k] * scale[k] - share * pull[pull_at + k]``. `first` and `second` are
+    the moments. `lift` and `square_lift` are the rate and one, each divided by one minus the decay
+    rate to the power of the steps taken. `weighted` becomes `cores` times `scale`; it may be
+    `cores` if the scale is one.
     """
 
     @intrinsic
@@ -47,7 +47,7 @@ def adam_step(first_decay, second_decay, tiny):
         return types.void(slope, scale, pull, n, *arrays, n, n, x, x, x), generate
 
     def generate(context, builder, signature, arguments):
-        """Write the loop over vectors in LLVM's language."""
+        """Write the loop over vectors in LLVM IR."""
         slope, scale, pull, pull_at, first, second, cores, weighted, at, size, *factors = arguments
         index, vector = ir.IntType(64), ir.VectorType(ir.DoubleType(), LANES)
         indices, pointer = ir.VectorType(index, LANES), vector.as_pointer()

@@ -24,12 +24,12 @@ def _cdf_and_density(x, centres, roots):
 def normal_mixture_quantiles(level, normal_quantile, centres, roots):
     """Quantile of each row's mixture: mean_s Phi((x_n - centres[n, s]) roots[s]) = level.
 
-    Newton's method from the quantile of the normal with the mixture's mean and variance. Every
-    value tried narrows a bracket; a step that would leave it is replaced by bisection.
+    Newton's method, starting from the quantile of the normal with the mixture's mean and variance.
+    Every value tried narrows a bracket; a step that would leave it is replaced by bisection.
 
     Parameters
     ----------
-    level : between 0 and 1; normal_quantile : that of the standard normal
+    level : between 0 and 1; normal_quantile : quantile of the standard normal at that level
     centres : (n, draws); roots : (draws,), square roots of the precisions
     """
     n, draws = centres.shape

@@ -1,8 +1,8 @@
 """Polya-Gamma draws PG(1, z) by Devroye's method (Polson, Scott and Windle, 2013, section 4).
 
-PG(1, z) = J*(1, |z| / 2) / 4. The density of J* is an alternating series; a proposal is drawn
-from an inverse Gaussian left of `CUT` and an exponential right of it, and accepted by squeezing
-between the partial sums. The method holds for |z| of 1000 and far beyond.
+PG(1, z) = J*(1, |z| / 2) / 4. The density of J* is an alternating series. A proposal is drawn from
+an inverse Gaussian left of `CUT` and an exponential right of it, and accepted by squeezing between
+the partial sums. The method works for |z| of 1000 and far beyond.
 """
 
 import math
@@ -13,17 +13,17 @@ from scipy.special import expit, log_ndtr
 
 CUT = 0.64
 SECOND = 3.0 * math.exp(-4.0 / CUT)
-"""Second term of the series over the first is largest at the cut, from its left side."""
+"""Ratio of the second term of the series to the first, which is largest just left of the cut."""
 MAX_TRIES = 10_000
 OPTIONS = {"nogil": True, "cache": True}
 PER_UNIT, LONGEST = 256, 12
-"""Points per unit, and end, of the table of `left_probability`."""
+"""Points per unit of the table of `left_probability`, and its end."""
 
 
 def left_probability(z):
     """Probability that a proposal for J*(1, z) comes from the left piece, the inverse Gaussian.
 
-    It is the piece's mass over that of both pieces; z is an array.
+    It is the mass of the left piece divided by that of both pieces; z is an array.
     """
     rate = 0.125 * math.pi**2 + 0.5 * z * z
     root = math.sqrt(1.0 / CUT)
@@ -40,7 +40,7 @@ TABLE = left_probability(np.abs(np.arange(-1, PER_UNIT * LONGEST + 2)) / PER_UNI
 
 @njit(**OPTIONS)
 def look_up_left_probability(z):
-    """`left_probability` to 1e-11, by a cubic through four points of its table, and 1 beyond."""
+    """`left_probability` to 1e-11, by a cubic through four points of its table; 1 beyond it."""
     place = z * PER_UNIT
     if place >= PER_UNIT * LONGEST - 1:
         return 1.0
@@ -80,7 +80,7 @@ def _inverse_gaussian_below_cut(rng, z):
 
 @njit(**OPTIONS)
 def _term(n, x):
-    """Term n of the alternating series, for J*(1, 0) and divided by nothing else."""
+    """Term n of the alternating series for J*(1, 0)."""
     odd = n + 0.5
     if x > CUT:
         return math.pi * odd * math.exp(-0.5 * odd * odd * math.pi * math.pi * x)
@@ -104,7 +104,7 @@ def draw_one(rng, z):
         else:
             x = CUT + rng.standard_exponential() / rate
         level = rng.random()
-        if level <= 1.0 - SECOND:  # below the first two terms wherever x is
+        if level <= 1.0 - SECOND:  # below the first two terms for every x
             return 0.25 * x
         total = _term(0, x)
         level *= total

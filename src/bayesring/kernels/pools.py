@@ -1,7 +1,7 @@
 """Rows of a stream: keys counted and coded, values summarised, rows shuffled.
 
-A pool (n, D + 1) int32 holds a row's coordinates and the bits of its float32 value side by side,
-so that a row that is fetched from anywhere costs one access to memory.
+A pool (n, D + 1) int32 holds a row's coordinates and the bits of its float32 value side by side, so
+fetching any row costs one memory access.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from numba import njit
 
 OPTIONS = {"nogil": True, "cache": True}
 BUCKETS = 256
-"""Parts in which a pool is shuffled; of millions of rows, each stays in the cache."""
+"""Number of parts in which a pool is shuffled; even with millions of rows, each fits in cache."""
 TILE = 4096
 
 
@@ -24,10 +24,10 @@ def count(keys, low, seen, counts, weight):
 
 @njit(**OPTIONS)
 def look_up(keys, low, table, out):
-    """Codes ``table[key - low]``; the first row whose key has none, or -1."""
+    """Codes ``table[key - low]``; the first row whose key has no code, or -1."""
     size = np.uint64(table.size)
     for n in range(keys.size):
-        place = np.uint64(np.int64(keys[n]) - low)  # huge for keys below
+        place = np.uint64(np.int64(keys[n]) - low)  # huge for keys below `low`
         if place >= size or table[place] < 0:
             return n
         out[n] = table[place]
@@ -36,7 +36,7 @@ def look_up(keys, low, table, out):
 
 @njit(**OPTIONS)
 def standardise(values, location, scale, out):
-    """Equivalent to ``out[:] = (values - location) / scale``; the first row not finite, or -1."""
+    """Equivalent to ``out[:] = (values - location) / scale``; the first non-finite row, or -1."""
     for n in range(values.size):
         out[n] = (np.float64(values[n]) - location) / scale
         if not np.isfinite(out[n]):
@@ -46,8 +46,8 @@ def standardise(values, location, scale, out):
 
 @njit(**OPTIONS)
 def summarise(values):
-    """Of values (n,), n > 0: the first that is not finite, or -1; mean; sum of squared deviations;
-    smallest; largest; whether all are 0 or 1.
+    """For values (n,), n > 0: index of the first non-finite value, or -1; mean; sum of squared
+    deviations; smallest; largest; whether all are 0 or 1.
     """
     total, binary = 0.0, True
     smallest = largest = values[0]
@@ -69,14 +69,14 @@ def summarise(values):
 
 @njit(**OPTIONS)
 def mix(pool, begins, ends, buckets, draws, mixed, order):
-    """Rows of a pool in random order, every order as likely as any other: ``mixed[order]``.
+    """Rows of a pool in random order, with all orders equally likely: ``mixed[order]``.
 
-    Rows are dealt into random buckets; within each, where they stay in the cache, their places are
-    shuffled (Rao, 1961; Sandelius, 1962). This is three times as fast as shuffling all at once.
+    Rows are assigned to random buckets and shuffled within each, which fits in cache (Rao, 1961;
+    Sandelius, 1962). This is three times as fast as shuffling all rows at once.
 
     Parameters
     ----------
-    begins, ends : the n rows of `pool` (., D + 1) are those from ``begins[r]`` to ``ends[r]``
+    begins, ends : the n rows of `pool` (., D + 1) are the ones from ``begins[r]`` to ``ends[r]``
     buckets : (n,) uint8, random
     draws : (n,) uint32, random
     mixed : (at least n, D + 1), filled
@@ -108,7 +108,7 @@ def mix(pool, begins, ends, buckets, draws, mixed, order):
 
 @njit(**OPTIONS)
 def deal(rows, order, columns, values):
-    """Of rows (., D + 1), those in `order` (n,): columns (D, n) and the bits of the values (n,)."""
+    """Rows (., D + 1) in `order` (n,): columns (D, n) and the bits of the values (n,)."""
     modes = len(columns)
     for begin in range(0, order.size, TILE):
         end = min(begin + TILE, order.size)

@@ -1,7 +1,7 @@
-"""Whether the building blocks of `vectors` and `masked` work here: small cases against NumPy.
+"""Check that the building blocks of `vectors` and `masked` work here: small cases against NumPy.
 
-As a program it ends with `WORKS`, or with `FAILS` and the reason as the last line of its errors. A
-block that is badly out of order may end the process in its own way.
+Run as a program, it exits with `WORKS`, or with `FAILS` and the reason as the last line of stderr.
+A badly broken block may crash the process instead.
 """
 
 import sys
@@ -13,12 +13,12 @@ WORKS, FAILS = 0, 3
 SPARE = 16
 SHAPES = ((8, 64), (8, 32), (4, 64), (4, 32), (2, 256), (2, 128), (2, 64), (1, 64), (1, 32))
 RANKS = (3, 4, 5, 8, 9, 12)
-"""One and more of every way to cut a row into vectors."""
+"""At least one case of every way to split a row into vectors."""
 DECAYS = (0.9, 0.999, 1e-8)
 
 
 def failure() -> str:
-    """What is wrong with the building blocks; nothing if they work."""
+    """What is wrong with the building blocks; empty if they work."""
     try:
         from bayesring.kernels import masked, vectors
 
@@ -26,7 +26,7 @@ def failure() -> str:
         for dtype in (np.float64, np.float32):
             check_products(vectors, rng, dtype)
         check_adam(masked, rng)
-    except Exception as error:  # whatever a new version may raise
+    except Exception as error:  # anything a new version may raise
         first_line = (str(error).strip() or "no message").splitlines()[0]
         return f"{type(error).__name__}: {first_line}"
     return ""
@@ -82,7 +82,7 @@ def check_products(vectors, rng, dtype):
 
 
 def check_adam(masked, rng):
-    """Compare a step with its formulas, in whole vectors and in a part of one."""
+    """Compare a step with its formulas, for full vectors and a partial one."""
     adam = masked.adam_step(*DECAYS)
     first_decay, second_decay, tiny = DECAYS
 

@@ -1,7 +1,7 @@
 """Joint draws of the slices of one core, equations (4) to (6) of docs/model.md.
 
-Inside these kernels a slice is transposed: its K entries are ordered as those of T_n, entry (s, r)
-of strand j at place ``(j R_d + r) R_{d-1} + s``. Its statistics are those of `statistics`.
+Inside these kernels a slice is transposed: its K entries are ordered like those of T_n, with entry
+(s, r) of strand j at index ``(j R_d + r) R_{d-1} + s``. See `statistics` for its statistics.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from bayesring.kernels.tiles import padded
 
 @kernel
 def draw_gaussian(precision, linear, noise, out):
-    """`solve_and_draw` for a matrix without padding, which it leaves as it is."""
+    """`solve_and_draw` for a matrix without padding, which is left unchanged."""
     size = linear.size
     wide = padded(size)
     matrix = np.zeros((wide, wide))
@@ -29,7 +29,7 @@ def posterior_terms(statistics, weights, rows, precision, diagonal, linear, out,
     """Precision and linear term of a slice, equation (5), lower triangle.
 
     The features of the slice are c = scale * t with scale[(j R_d + r) R_{d-1} + s] = lambda of
-    factor r of strand j, so the statistics of t are scaled and the prior added; rows is R_{d-1}.
+    factor r of strand j, so the statistics of t are scaled and the prior is added; rows is R_{d-1}.
     """
     size = linear.size
     scale = np.empty(size)
@@ -51,8 +51,8 @@ def add_weight_terms(statistics, drawn, rows, weight_precision, weight_linear):
 
     With a_n[r] = sum_s G[s, r] T_n[r, s], the sums over the slice's observations follow from the
     statistics: sum w a_r a_q = g_r' P_rq g_q, where g_r is column r of the slice and P_rq the
-    block of P that joins columns r and q. No second pass over the data is needed. P is read below
-    its diagonal only.
+    block of P for columns r and q. No second pass over the data is needed. Only the lower triangle
+    of P is read.
     """
     size = drawn.size
     sums = np.empty(size)
@@ -76,7 +76,7 @@ def add_weight_terms(statistics, drawn, rows, weight_precision, weight_linear):
 
 @kernel
 def turn(matrix, rows, columns):
-    """Transpose the S matrices, row by row, that the last axis of (n, S * rows * columns) holds."""
+    """Transpose the S row-major matrices in the last axis of (n, S * rows * columns)."""
     turned = np.empty_like(matrix)
     for i in range(len(matrix)):
         for at in range(0, matrix.shape[1], rows * columns):
@@ -88,9 +88,9 @@ def turn(matrix, rows, columns):
 
 @kernel
 def slice_statistics(flat, starts, bonds, strands, mode, others, bounds, weight, shift):
-    """Statistics of the observations ``bounds[0]:bounds[-1]``, all of one slice, with padding.
+    """Padded statistics of the observations ``bounds[0]:bounds[-1]``, all of one slice.
 
-    For a slice too large for one block: each block returns its part, the driver adds them up.
+    For a slice too large for one block: each block returns its part, and the driver sums them.
     """
     size = strands * bonds[mode - 1] * bonds[mode]
     wide = padded(size + 1)
@@ -119,7 +119,7 @@ def draw_turned(
 ):
     """Draw one slice, with prior and result in transposed order, and add it to `totals`.
 
-    `totals` are weight_precision and weight_linear. A draw that fails is filled with NaN.
+    `totals` are weight_precision and weight_linear. A failed draw is filled with NaN.
     """
     matrix, panel, out_linear = scratch
     posterior_terms(statistics, weights, rows, precision, diagonal, linear, matrix, out_linear)
@@ -150,7 +150,7 @@ def draw_slice(
 ):
     """Draw one slice (K,) from its statistics and add it to those of the bond's weights.
 
-    `columns` is R_d. The prior is that of `draw_slices` with one row. NaN when the draw failed.
+    `columns` is R_d. The prior is as in `draw_slices`, with one row. NaN if the draw failed.
     """
     rows = noise.size // weights.size
     drawn = np.empty((1, noise.size))
@@ -171,13 +171,13 @@ def draw_slice(
 
 @kernel
 def own_row(table, j):
-    """Row of slice j in a table that has one for each, or one for all."""
+    """Row of slice j in a table with one row per slice, or a single row for all."""
     return 0 if len(table) == 1 else j
 
 
 @kernel
 def slice_terms(statistics, columns, weights, size):
-    """Sums over a slice's observations in its own order: sum w c c' (K, K) and sum s c (K,)."""
+    """Sums over a slice's observations, entries untransposed: sum w c c' (K, K), sum s c (K,)."""
     rows = size // weights.size
     precision, linear = np.zeros((size, size)), np.zeros((1, size))
     for a in range(size):
@@ -192,7 +192,7 @@ def slice_terms(statistics, columns, weights, size):
 
 @kernel
 def weight_terms(statistics, columns, drawn, weight_precision, weight_linear):
-    """Add a slice (K,), in its own order, to the statistics of the bond's weights."""
+    """Add a slice (K,), entries untransposed, to the statistics of the bond's weights."""
     rows = drawn.size // weight_linear.size
     turned = turn(drawn.reshape(1, drawn.size), rows, columns)[0]
     add_weight_terms(statistics, turned, rows, weight_precision, weight_linear)

@@ -1,4 +1,4 @@
-"""Sorting observations by counting: linear time, stable, little memory."""
+"""Counting sort of observations: linear time, stable, little memory."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ OPTIONS = {"nogil": True, "cache": True}
 
 @njit(**OPTIONS)
 def slice_starts(column, size):
-    """Where the observations of each index start once they are sorted: (size + 1,).
+    """Start of the observations of each index once they are sorted: (size + 1,).
 
     Equivalent to ``np.concatenate([[0], np.cumsum(np.bincount(column, minlength=size))])``.
     """
@@ -22,7 +22,7 @@ def slice_starts(column, size):
 
 @njit(**OPTIONS)
 def sort_by(column, starts, order, ordered):
-    """Put the places `order` (n,) of observations into the order of their index.
+    """Sort the positions `order` (n,) of observations by their index.
 
     Equivalent to ``ordered[:] = order[np.argsort(column[order], kind="stable")]``.
     """
@@ -49,7 +49,7 @@ def take_standard(source, order, location, scale, out):
 
 @njit(**OPTIONS)
 def is_sorted(columns, values):
-    """Whether observations are in the order of `columns` (D, n), the first first, then values."""
+    """Whether observations are sorted by `columns` (D, n), the first column first, then values."""
     for n in range(1, values.size):
         equal = True
         for d in range(len(columns)):
@@ -80,7 +80,7 @@ def shell_sort(values, begin, end):
 
 @njit(**OPTIONS)
 def sort_ties(columns, values):
-    """Sort, in place, the values of observations that share all coordinates, next to each other."""
+    """Sort, in place, the values of adjacent observations that share all coordinates."""
     begin = 0
     for n in range(1, values.size + 1):
         equal = n < values.size
@@ -95,12 +95,12 @@ def sort_ties(columns, values):
 
 @njit(**OPTIONS)
 def add_to_view(columns, values, mode, following, edges, block_of, others, sorted_values):
-    """Put some observations where they belong among all, sorted by one mode's index.
+    """Write some observations to their positions among all, sorted by one mode's index.
 
-    Given in their order, they keep it within each index. Indices of the other modes, in ring order,
-    lie block after block: block b holds the places ``edges[b]:edges[b + 1]``, as (D - 1, those
-    places), row by row. The next of slice i goes to the place ``following[i]``, which is in block
-    ``block_of[i]`` or behind it; both are brought up to date.
+    They keep their order within each index. Indices of the other modes, in ring order, are stored
+    block after block: block b holds the positions ``edges[b]:edges[b + 1]``, as (D - 1, those
+    positions), row by row. The next observation of slice i goes to position ``following[i]``, which
+    is in block ``block_of[i]`` or after it; both are updated.
     """
     order, n = columns.shape
     for m in range(n):

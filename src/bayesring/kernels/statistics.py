@@ -1,8 +1,8 @@
 """Statistics of a slice, equation (4) of docs/model.md: sums over its observations, tile by tile.
 
-They are one array (K + 1, K), the lower triangle of P in the first K rows and q in the last, with
-padding behind both, and float64, whatever the precision of the cores; within a tile, sums are taken
-in that. The K entries are ordered as those of T_n.
+They are one padded array (K + 1, K), with the lower triangle of P in the first K rows and q in the
+last. It is float64 whatever the precision of the cores; within a tile, sums are taken in the
+precision of the cores. The K entries are ordered like those of T_n.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from bayesring.kernels.chosen import ADD, kernel, matrix_products, scale
 from bayesring.kernels.tiles import TILE, complements, padded, workspace
 
 TALL = (8, 4)
-"""Rows of the statistics that `add_products` takes at once, unless two or fewer are left."""
+"""Rows of the statistics that `add_products` handles at once, unless two or fewer are left."""
 PAIR_WIDTHS = (256, 128, 64)
-"""Bytes of a row of the statistics that it takes at once if two or fewer are left."""
+"""Bytes of a row of the statistics that it handles at once if two or fewer are left."""
 
 _add = matrix_products([(rows, width) for width in (64, 32) for rows in TALL], ADD)
 _add_pair = matrix_products([(2, width) for width in PAIR_WIDTHS], ADD)
@@ -24,7 +24,7 @@ def add_products(weighted, features, size, count, statistics):
     """Statistics += weighted.T @ features over the first `count` rows, lower triangle.
 
     Both are tiles (TILE, width); the first `size` columns of `weighted` are used. A few entries
-    above the diagonal are filled too, and never read.
+    above the diagonal are also filled, but never read.
     """
     width, wide, lanes = features.shape[1], statistics.shape[1], 64 // features.itemsize
     for a in range(0, size, 8):
@@ -87,7 +87,7 @@ def add_products(weighted, features, size, count, statistics):
 
 @kernel
 def clear(statistics, size):
-    """Set to zero what `add_products` adds to."""
+    """Zero the entries that `add_products` adds to."""
     for a in range(0, size, 8):
         statistics[a : a + 8, : padded(a + 8)] = 0.0
 
@@ -111,7 +111,7 @@ def accumulate(
     """Add the observations ``begin:end`` to the statistics of one slice.
 
     With t_n = vec(T_n), equation (4): P += sum w_n t_n t_n', q += sum s_n t_n. The working response
-    of observation n is at place ``n - first`` of `weight` and `shift`.
+    of observation n is at index ``n - first`` of `weight` and `shift`.
     """
     workspace, weighted = buffers
     features = workspace[1]
@@ -123,7 +123,7 @@ def accumulate(
         for t in range(count):
             w = weight[tile + t - first]
             at = t * width
-            while at < t * width + size:  # a range with a step that is no constant costs a division
+            while at < t * width + size:  # a range with a non-constant step costs a division
                 scale(w, features, at, weighted, at)
                 at += lanes
             weighted[t, size] = shift[tile + t - first]
@@ -132,6 +132,6 @@ def accumulate(
 
 @kernel
 def tiles(flat, bonds, size):
-    """Buffers for `accumulate`: those of `complements`, and a tile of weighted features."""
+    """Buffers for `accumulate`: the buffers of `complements`, and a tile of weighted features."""
     buffers = workspace(flat, bonds, size)
     return buffers, np.zeros_like(buffers[1])

@@ -1,12 +1,12 @@
-"""Tiles of observations: multiplying slices around the ring.
+"""Products of slices around the ring, for tiles of observations.
 
 A tile holds up to `TILE` observations, one per row: ``tile[t, (j R_d + r) R_{d-1} + s]`` is
 T_t[r, s] of strand j, the complement of observation t strand by strand and row by row. Slices are
-read where they lie, a row of a matrix in a vector, and nothing larger than a tile is ever stored.
+read in place, one matrix row per vector, and nothing larger than a tile is ever stored.
 
-Vectors are 64 or 32 bytes wide. Where a row of a matrix is shorter than its vector,
-the lanes behind it hold numbers of its neighbours, and what comes of them is overwritten by the
-next row or ends behind the last, where nobody reads it.
+Vectors are 64 or 32 bytes wide. If a matrix row is shorter than its vector, the remaining lanes
+hold neighbouring numbers. Their results are overwritten by the next row, or end up after the last
+row, where they are never read.
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ from bayesring.kernels.chosen import SET, kernel, matrix_products, square_produc
 
 TILE = 32
 SPARE = 16
-"""Elements behind an array that a vector may touch: 64 bytes of float32."""
+"""Elements beyond the end of an array that a vector may touch: 64 bytes of float32."""
 TALL = (8, 4, 2, 1)
-"""Rows of a matrix that `multiply` takes at once."""
+"""Rows of a matrix that `multiply` handles at once."""
 SQUARES = range(3, 13)
 """Ranks for which `multiply_squares` has code."""
 LARGEST_SQUARE = max(SQUARES)
@@ -37,13 +37,13 @@ def padded(size):
 
 @kernel
 def multiply(left, left_at, right, right_at, rows, inner, columns, count, out, out_at, out_step):
-    """Product of two matrices for each observation of a tile, all lying row by row in flat arrays.
+    """Product of two matrices for each observation of a tile, all row-major in flat arrays.
 
-    Equivalent to ``out = left.reshape(rows, inner) @ right.reshape(inner, columns)``, `left` from
-    place ``left_at[t]`` on, `right` from ``right_at[t]`` and `out` from ``out_at + t * out_step``,
-    for t < count, except that up to `SPARE` elements behind `right` are read and as many behind
-    `out` written. Of some rows the last columns come first: the spoiled start of a row is always
-    written later.
+    Equivalent to ``out = left.reshape(rows, inner) @ right.reshape(inner, columns)``, with `left`
+    starting at index ``left_at[t]``, `right` at ``right_at[t]`` and `out` at
+    ``out_at + t * out_step``, for t < count, except that up to `SPARE` elements beyond `right` are
+    read and as many beyond `out` are written. For some rows the last columns come first: the
+    overwritten start of a row is always written later.
     """
     lanes = 64 // right.itemsize
     row = 0
@@ -65,10 +65,10 @@ def multiply(left, left_at, right, right_at, rows, inner, columns, count, out, o
 
 @kernel
 def workspace(flat, bonds, size):
-    """What `complements` works in: numbers, the tile among them, places of slices (2, TILE).
+    """Buffers for `complements`: numbers, including the tile, and offsets of slices (2, TILE).
 
-    The numbers begin with the tile (TILE, width) of features of length `size`; behind it are two
-    tiles for products on the way. All in the precision of the cores.
+    The numbers begin with the tile (TILE, width) of features of length `size`, followed by two
+    tiles for intermediate products. All have the precision of the cores.
     """
     width, largest = padded(size + SPARE), 0
     for bond in bonds:
@@ -79,11 +79,11 @@ def workspace(flat, bonds, size):
 
 @kernel
 def complements(flat, starts, bonds, strands, mode, others, first, count, workspace):
-    """Complement of each observation of a tile, t < count, one strand after the other.
+    """Complement of each observation of a tile, t < count, one strand after another.
 
     T_n = A^(d+1)[.] A^(d+2)[.] ... A^(d-1)[.], the product of all the other weighted slices in
-    ring order, of shape (R_d, R_{d-1}), taken from the last factor to the first. `others`
-    (D - 1, M) holds their indices in that order, the tile's from column `first` on.
+    ring order, of shape (R_d, R_{d-1}), multiplied from the last factor to the first. `others`
+    (D - 1, M) holds their indices in that order; the tile starts at column `first`.
     """
     rank, equal = bonds[0], bonds.size > 2
     for bond in bonds:
@@ -147,10 +147,11 @@ def multiply_squares(
     out_at,
     out_step,
 ):
-    """Product of two matrices, with every bond `rank`, one of `SQUARES`, for each of a tile.
+    """Product of two matrices for each observation of a tile; every bond has rank `rank`.
 
-    The left one of observation t begins at ``left_at + left_indices[t] * step`` of `flat`, the
-    right one at ``right_at + right_indices[t] * right_steps[0] + t * right_steps[1]``.
+    `rank` is one of `SQUARES`. For observation t, the left matrix starts at
+    ``left_at + left_indices[t] * step`` of `flat`, the right one at
+    ``right_at + right_indices[t] * right_steps[0] + t * right_steps[1]``.
     """
     for t in range(left_indices.size):
         a = left_at + left_indices[t] * step
@@ -193,7 +194,7 @@ def square_complements(flat, starts, rank, strands, mode, others, first, count, 
 
 @kernel
 def strand_complements(flat, starts, bonds, strands, strand, mode, others, first, count, workspace):
-    """`complements` of one strand; what it spoils behind its places, the next overwrites."""
+    """`complements` of one strand; what it overwrites beyond its end, the next strand rewrites."""
     work, tile, places = workspace
     order, width = bonds.size, tile.shape[1]
     step = (work.size // TILE - width) // 2
@@ -206,7 +207,7 @@ def strand_complements(flat, starts, bonds, strands, strand, mode, others, first
     in_place = order > 2
     for t in range(count):
         right_at[t] = starts[last] + (others[order - 2, first + t] * strands + strand) * size
-        if right_at[t] + size + SPARE > flat.size:  # a vector would reach beyond the end
+        if right_at[t] + size + SPARE > flat.size:  # a vector would extend beyond the end
             in_place = False
     if not in_place:
         out, out_step = (begin, width) if order == 2 else (buffer, step)

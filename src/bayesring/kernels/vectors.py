@@ -1,11 +1,11 @@
-"""Building blocks that Numba cannot write by itself: small products of matrices in registers.
+"""Building blocks that Numba cannot generate itself: small matrix products in registers.
 
-Written as loops, such a product is slow: the compiler cannot know that the output overlaps no
+As plain loops these products are slow: the compiler cannot know that the output does not overlap an
 input, and stores every partial sum. Here the sums stay in vector registers until they are complete.
-The vectors are generic ones of LLVM, which cuts them to the width that the machine has.
+The vectors are generic LLVM vectors, which LLVM splits to the width of the machine.
 
-They are written with parts of Numba and llvmlite that may change from one version to the next; the
-same functions as plain loops are in `loops`, and `chosen` picks between the two.
+The code uses parts of Numba and llvmlite that may change between versions. The same functions as
+plain loops are in `loops`, and `chosen` picks between the two.
 """
 
 from llvmlite import ir
@@ -17,10 +17,10 @@ from bayesring.kernels.loops import ADD, SUBTRACT
 
 
 def matrix_products(shapes, effect):
-    """Make a compiled product of rows x inner by inner x columns; inner is known when it runs.
+    """Make a compiled product of rows x inner by inner x columns, with inner known at run time.
 
-    `shapes` is a table of (rows, width), for each of which code is made; the columns are as many
-    as `width` bytes hold: 64 bytes are 8 of float64, 16 of float32.
+    Code is generated for each (rows, width) in `shapes`; the number of columns is what `width`
+    bytes hold: 64 bytes are 8 of float64 or 16 of float32.
 
     ``tile(rows, width, left, left_at, left_row, left_step, right, right_at, right_step, inner,
     out, out_at, out_row)`` computes, for i < rows and j < columns,
@@ -28,9 +28,9 @@ def matrix_products(shapes, effect):
         sum over q < inner of left[left_at + left_row i + left_step q]
                             * right[right_at + right_step q + j]
 
-    and sets ``out[out_at + out_row i + j]`` to it, adds it there or subtracts it. Places count
-    elements of contiguous arrays; nothing is checked. `left` and `right` have one type, float32
-    or float64, in which the sum is taken; `out` may be wider. `out` may be `left`.
+    and sets ``out[out_at + out_row i + j]`` to it, adds it there or subtracts it. Indices count
+    elements of contiguous arrays; nothing is checked. `left` and `right` have the same type,
+    float32 or float64, in which the sum is taken; `out` may be wider. `out` may be `left`.
     """
 
     @intrinsic
@@ -64,7 +64,7 @@ def matrix_products(shapes, effect):
         return context.get_dummy_value()
 
     def generate_shape(rows, width, context, builder, signature, arguments):
-        """Write the loop over q in LLVM's language."""
+        """Write the loop over q in LLVM IR."""
         left, left_at, left_row, left_step, right, right_at, right_step, inner, *rest = arguments
         out, out_at, out_row = rest
         places = ((2, left), (6, right), (10, out))
@@ -114,9 +114,9 @@ def matrix_products(shapes, effect):
 def square_products(ranks):
     """Make a compiled product of two rank x rank matrices, with `right` in registers.
 
-    `ranks`, from 3 to 12, is the table of those for which code is made.
-    ``product(rank, left, left_at, right, right_at, out, out_at)``. Nothing behind `right` is read;
-    up to seven elements behind `out` are spoiled. `out` overlaps no input.
+    `ranks`, from 3 to 12, lists the ranks for which code is generated.
+    ``product(rank, left, left_at, right, right_at, out, out_at)``. Nothing beyond `right` is read;
+    up to seven elements beyond `out` are overwritten. `out` must not overlap an input.
     """
 
     @intrinsic
@@ -160,7 +160,7 @@ def square_products(ranks):
             for column, lanes in pieces:
                 beyond = column + lanes - rank if q == rank - 1 else 0
                 y = load(right_data, rank * q + column - max(beyond, 0), lanes)
-                if beyond > 0:  # read to the end of the matrix, and turn
+                if beyond > 0:  # read to the end of the matrix, and rotate
                     y = _pick(builder, y, [(lane + beyond) % lanes for lane in range(lanes)])
                 vectors.append(y)
             right_rows.append(vectors)
@@ -182,10 +182,10 @@ def square_products(ranks):
 
 
 def thin_product(rank, width):
-    """Make a compiled product of 1 x 1 or 2 x 2 matrices, as many at once as `width` bytes hold.
+    """Make a compiled product of 1 x 1 or 2 x 2 matrices, as many at once as fit in `width` bytes.
 
     ``product(left, left_at, right, right_at, out, out_at)``, with a width of zero for one matrix.
-    `out` may be `right`, from the same place on.
+    `out` may be `right`, starting at the same index.
     """
 
     @intrinsic
@@ -222,9 +222,9 @@ def thin_product(rank, width):
 
 @intrinsic
 def scale(_, x, source, at, out, out_at):
-    """Set ``out[out_at + j]`` to ``x * source[at + j]`` for as many j as 64 bytes hold.
+    """Set ``out[out_at + j]`` to ``x * source[at + j]`` for as many j as fit in 64 bytes.
 
-    `source` and `out` have one type, float32 or float64, to which `x` is rounded.
+    `source` and `out` have the same type, float32 or float64, to which `x` is rounded.
     """
 
     def generate(context, builder, signature, arguments):
@@ -246,9 +246,9 @@ def scale(_, x, source, at, out, out_at):
 
 
 def _switch(builder, key, cases, generate):
-    """Run the code that `generate` writes for the case with this key; for no case, the last.
+    """Run the code that `generate` writes for the case with this key; by default the last case.
 
-    `cases` maps integers to the arguments of `generate`. They become one switch of LLVM.
+    `cases` maps integers to the arguments of `generate`. They become one LLVM switch.
     """
     blocks = [builder.append_basic_block("case") for _ in cases]
     end = builder.append_basic_block("end")
@@ -263,7 +263,7 @@ def _switch(builder, key, cases, generate):
 
 
 def _pick(builder, x, places):
-    """A vector with these places of each group of as many lanes of `x`."""
+    """A vector with the given lanes of each group of equally many lanes of `x`."""
     groups = range(0, x.type.count, len(places))
     lanes = [group + place for group in groups for place in places]
     chosen = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
@@ -271,7 +271,7 @@ def _pick(builder, x, places):
 
 
 def _size(data):
-    """Bytes of the elements, float32 or float64, behind a pointer."""
+    """Size in bytes of the elements, float32 or float64, of a pointer."""
     return 4 if isinstance(data.type.pointee, ir.FloatType) else 8
 
 

@@ -1,8 +1,8 @@
-"""Whether the building blocks in vectors may be used, found out once per machine and remembered.
+"""Whether the vector building blocks can be used, checked once per machine and cached.
 
-They are checked in a process of their own, since code that is wrong may end the one it runs in.
-The verdict is a small file beside the kernels that Numba keeps on disk, named by all that it
-depends on: these sources, the versions of Python, Numba and llvmlite, and the CPU.
+They are checked in a separate process, because broken code may crash the process it runs in. The
+verdict is a small file next to the kernels that Numba caches on disk. Its name encodes everything
+it depends on: these sources, the versions of Python, Numba and llvmlite, and the CPU.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ import numba
 from numba import config, njit
 
 VARIABLE = "BAYESRING_PLAIN_KERNELS"
-"""Anything but nothing or 0 in the environment asks for plain loops."""
+"""Environment variable that requests plain loops unless it is empty or 0."""
 PATIENCE = 120.0
-"""Seconds that the check may take in a process of its own."""
+"""Time limit in seconds for the check in a separate process."""
 _PROGRAM = """
 import runpy, sys, types
 package = types.ModuleType("bayesring")  # without all that importing the package would do
@@ -38,16 +38,16 @@ _CRASHES = {
     for name in ("SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT", "SIGTRAP")
     if hasattr(signal, name)
 } | {0xC0000005, 0xC000001D}
-"""Ends of a process that ran into bad code; the last two are those of Windows."""
+"""Exit codes of a process that crashed on bad code; the last two are from Windows."""
 
 
 @njit(cache=True)
 def _anything():
-    """Never called: where Numba would keep it is where the verdict is kept."""
+    """Never called; the verdict is kept where Numba would cache this function."""
 
 
 def use_vectors():
-    """Whether kernels are built from vectors; says so, once in a process, if they cannot be."""
+    """Whether kernels are built from vectors; warns once per process if they cannot be."""
     if os.environ.get(VARIABLE, "0") not in ("", "0") or config.DISABLE_JIT:
         return False
     reason = remembered_failure()
@@ -63,7 +63,7 @@ def use_vectors():
 
 
 def sources(*names):
-    """Digest of these files of this folder, or of all that kernels are compiled from."""
+    """Digest of these files in this folder, or of all files that kernels are compiled from."""
     digest = hashlib.sha256()
     for path in [_HERE / name for name in names] or sorted(_HERE.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -71,7 +71,7 @@ def sources(*names):
 
 
 def environment():
-    """All that a verdict depends on."""
+    """Everything that a verdict depends on."""
     return {
         "sources": sources("vectors.py", "masked.py", "selftest.py"),
         "python": platform.python_version(),
@@ -84,7 +84,7 @@ def environment():
 
 
 def remembered_failure():
-    """Why vectors do not work here, nothing if they do; checked if no file tells."""
+    """Why vectors do not work here, empty if they do; runs the check if there is no file."""
     here = environment()
     name = hashlib.sha256(json.dumps(here, sort_keys=True).encode()).hexdigest()[:16]
     path = Path(_anything.stats.cache_path) / f"vectors-{name}.json"
@@ -92,7 +92,7 @@ def remembered_failure():
         return str(json.loads(path.read_text())["failure"])
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    # Where nothing can be remembered every process checks, and a second process for each is dear.
+    # If nothing can be cached, every process checks, and a second process each time is expensive.
     reason = check_apart() if os.access(path.parent, os.W_OK) else None
     if reason is None:
         from bayesring.kernels import selftest
@@ -103,9 +103,9 @@ def remembered_failure():
 
 
 def check_apart():
-    """Run the check in a process of its own: what fails, or None if that could not be found out.
+    """Run the check in a separate process: what fails, or None if the check could not run.
 
-    A program with Python inside may not be able to start another Python; the name tells.
+    A program that embeds Python may not be able to start another Python; its name shows that.
     """
     from bayesring.kernels import selftest
 
@@ -135,7 +135,7 @@ def check_apart():
 
 
 def remember(path, verdict):
-    """Write the file, all of it or nothing; without it, the next process checks again."""
+    """Write the file atomically; without it, the next process checks again."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
         try:

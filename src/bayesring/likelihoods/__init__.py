@@ -1,4 +1,4 @@
-"""Likelihoods: one file each. `likelihood.py` says what a likelihood must provide."""
+"""Likelihoods: one file each. `likelihood.py` defines what a likelihood must provide."""
 
 from bayesring.likelihoods.bernoulli import Bernoulli
 from bayesring.likelihoods.gaussian import Gaussian

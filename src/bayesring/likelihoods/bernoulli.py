@@ -16,7 +16,7 @@ from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingRe
 
 @dataclass(frozen=True)
 class Bernoulli(Likelihood):
-    """y_n ~ Bernoulli(sigmoid(f_n)); given omega_n ~ PG(1, f_n) it is Gaussian in f_n."""
+    """y_n ~ Bernoulli(sigmoid(f_n)), which is Gaussian in f_n given omega_n ~ PG(1, f_n)."""
 
     augments: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
@@ -56,7 +56,7 @@ class Bernoulli(Likelihood):
         given: Given = NOTHING,
         response: WorkingResponse | None = None,
     ) -> FloatArray:
-        """Log likelihood, count and number of right guesses."""
+        """Log likelihood, count and number of correct predictions."""
         right = np.count_nonzero((fitted > 0) == (values > 0.5))
         return np.array([self.log_prob(fitted, values, nuisance).sum(), values.size, right])
 
@@ -73,7 +73,7 @@ class Bernoulli(Likelihood):
     def simulate(
         self, rng: Generator, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
-        """Toss the coins."""
+        """Draw zeros and ones."""
         tosses: FloatArray = np.asarray(rng.random(fitted.shape) < expit(fitted), dtype=float)
         return tosses
 
@@ -84,18 +84,18 @@ class Bernoulli(Likelihood):
     def variance(
         self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
-        """The variance p (1 - p) of a toss."""
+        """p (1 - p)."""
         return np.asarray(expit(fitted) * expit(-fitted))
 
     def quantile(
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
-        """0 or 1: the smallest value whose probability of not being exceeded reaches `level`."""
+        """0 or 1: the smallest value whose cumulative probability reaches `level`."""
         is_one = self.mean(fitted, nuisance).mean(axis=0) > 1.0 - level
         return np.asarray(is_one, dtype=float)
 
     def check(self, values: FloatArray) -> None:
-        """Only 0 and 1 can occur."""
+        """Raise an error for values other than 0 and 1."""
         wrong = np.flatnonzero((values != 0) & (values != 1))
         if wrong.size:
             row = wrong[0]
@@ -105,7 +105,7 @@ class Bernoulli(Likelihood):
             )
 
     def data_concerns(self, values: FloatArray) -> list[str]:
-        """Whether only one of the two values occurs."""
+        """A message if only one of the two values occurs."""
         if values.min() < values.max():
             return []
         return [
@@ -114,7 +114,7 @@ class Bernoulli(Likelihood):
         ]
 
     def units_from(self, moments: Moments) -> tuple[float, float]:
-        """Leave the values as they are, if all are 0 or 1."""
+        """Leave the values unchanged if all are 0 or 1."""
         self.check(np.array([moments.smallest, moments.largest]))
         if not moments.binary:
             raise ValueError(

@@ -16,30 +16,30 @@ from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingRe
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
 PSEUDO = 100
-"""Held-out values that weigh as much as the belief that nothing needs calibrating."""
+"""Number of held-out values that weigh as much as the prior belief in no calibration."""
 
 
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
     """y_n ~ N(f_n, 1 / tau), tau ~ Ga(alpha0, beta0) cut off above `max_precision`.
 
-    The estimator standardises the values first, so 1 / tau is the share of their variance that
-    is noise. A ring with many parameters per observation can fit the noise away: tau runs off,
-    and predictions and intervals get worse. The cut keeps it from doing so. By default it is
-    found in warm-up, where a tenth of the training data is held out: noise cannot be less than
-    the held-out squared error in excess of the posterior variance.
+    The estimator standardises the values first, so 1 / tau is the share of their variance that is
+    noise. A ring with many parameters per observation can fit the noise away: tau runs off, and
+    predictions and intervals get worse. The cutoff prevents this. By default it is estimated during
+    warm-up, while a tenth of the training data is held out: the noise cannot be less than the
+    held-out squared error in excess of the posterior variance.
 
-    Real noise is seldom normal: few values are far off and the rest close. The same held-out values
-    therefore also set `tails`, by which intervals, and only they, are stretched or shrunk so that
-    each level covers what it says.
+    Real noise is seldom normal: a few values are far off and the rest close. The same held-out
+    values therefore also set `tails`, which stretch or shrink intervals (and nothing else) so that
+    each level has its nominal coverage.
 
     Parameters
     ----------
     alpha0, beta0 : shape and rate of the precision; the paper uses 1 and 0.3
-    max_precision : upper end of the precision's support; None to find it in warm-up,
+    max_precision : upper end of the precision's support; None to estimate it during warm-up,
         ``math.inf`` for the paper's plain gamma prior
-    tails : quantiles of the size of standardised errors at the levels 0.01, ..., 0.99; empty for
-        those of a normal
+    tails : quantiles of the absolute standardised errors at the levels 0.01, ..., 0.99; empty for
+        normal tails
     """
 
     alpha0: float = 1.0
@@ -60,7 +60,7 @@ class Gaussian(Likelihood):
 
     @property
     def calibrates(self) -> bool:
-        """Whether the cut is still to be found."""
+        """Whether the cutoff still has to be estimated."""
         return self.max_precision is None
 
     @property
@@ -68,14 +68,14 @@ class Gaussian(Likelihood):
         return inf if self.max_precision is None else self.max_precision
 
     def units(self, values: FloatArray) -> tuple[float, float]:
-        """Mean and standard deviation, without overflow; for constant values, their own size."""
+        """Mean and standard deviation without overflow; for constant values, their magnitude."""
         largest = float(np.max(np.abs(values)))
         shrunk = values / (largest or 1.0)
         location, scale = float(np.mean(shrunk)) * largest, float(np.std(shrunk)) * largest
         return location, _own_size_if_constant(scale, largest, 4 * np.finfo(float).eps)
 
     def units_from(self, moments: Moments) -> tuple[float, float]:
-        """The same; any finite number can occur."""
+        """The same for streamed values; any finite number is allowed."""
         largest = max(abs(moments.smallest), abs(moments.largest))
         scale = sqrt(moments.variance)
         return moments.mean, _own_size_if_constant(scale, largest, moments.rounding)
@@ -85,7 +85,7 @@ class Gaussian(Likelihood):
         return np.array([draw_truncated_gamma(rng, self.alpha0, self.beta0, self._upper)])
 
     def initial_nuisance(self) -> FloatArray:
-        """Noise of half the values' variance."""
+        """Start with noise that is half the variance of the values."""
         return np.array([min(2.0, self._upper)])
 
     def augment(
@@ -96,7 +96,7 @@ class Gaussian(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """w = tau, s = tau y: the likelihood is Gaussian already."""
+        """w = tau, s = tau y: the likelihood is already Gaussian."""
         weight = np.full(values.shape, nuisance[0])
         return WorkingResponse(weight, weight * values)
 
@@ -188,18 +188,18 @@ class Gaussian(Likelihood):
     def quantile(
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
-        """Exact quantile of the mixture of normals, at the level that `tails` make of it."""
+        """Exact quantile of the mixture of normals, at the level adjusted by `tails`."""
         level = self.calibrated_level(level)
         columns = np.ascontiguousarray(fitted.T)
         roots = np.sqrt(nuisance[:, 0])
         return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))
 
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
-        """Set the cut, one over the mean of (y - mean)^2 - variance (14), and the tails.
+        """Set the cutoff, one over the mean of (y - mean)^2 - variance (14), and the tails.
 
-        Both are weighed against `PSEUDO` values more, without error in excess and with the tails of
-        a normal, so that few held-out values bind little. The cut is never below one, where all
-        is noise.
+        Both are shrunk by `PSEUDO` additional values with no excess error and normal tails, so a
+        small held-out set has little influence. The cutoff is never below one, where everything is
+        noise.
         """
         share = values.size / (values.size + PSEUDO)
         excess = float(np.mean((values - mean) ** 2 - variance))
@@ -209,7 +209,7 @@ class Gaussian(Likelihood):
         return replace(self, max_precision=1.0 / (share * noise), tails=tuple(tails.tolist()))
 
     def calibrated_level(self, level: float) -> float:
-        """Level of the normal at which a new observation stays below its quantile that often."""
+        """Normal level whose quantile a new observation stays below with the given probability."""
         if not self.tails:
             return level
         tails = np.array(self.tails)
@@ -220,7 +220,7 @@ class Gaussian(Likelihood):
         return float(ndtr(np.copysign(size, normal)))
 
     def concerns(self, nuisance: FloatArray) -> list[str]:
-        """Whether tau sits at its bound: then the ring would fit the noise if it could."""
+        """A message if tau sits at its bound, so that the ring would otherwise fit the noise."""
         at_bound = float(np.mean(nuisance[:, 0] > 0.99 * self._upper))
         if at_bound < 0.5:
             return []
@@ -241,7 +241,7 @@ class Gaussian(Likelihood):
 
 
 def _own_size_if_constant(scale: float, largest: float, rounding: float) -> float:
-    """The scale; if it is no more than rounding, the size of the values, or one if all are zero."""
+    """The scale, or the magnitude of the values if it is only rounding (one if all are zero)."""
     if scale <= rounding * largest:
         return largest or 1.0
     return scale
@@ -250,9 +250,9 @@ def _own_size_if_constant(scale: float, largest: float, rounding: float) -> floa
 def draw_truncated_gamma(rng: Generator, shape: float, rate: float, upper: float) -> float:
     """Draw from Ga(shape, rate) cut off above `upper`, exactly, by rejection.
 
-    The log density g is concave for shape > 1. Where its mode lies well above `upper`, proposals
-    are exponential below `upper` with the slope of g there, its tangent. Otherwise they come from
-    the gamma itself, or, if few of those would be accepted, the distribution is inverted.
+    The log density g is concave for shape > 1. If its mode lies well above `upper`, proposals are
+    exponential below `upper` with the slope of g there, its tangent. Otherwise they come from the
+    gamma itself or, if few of those would be accepted, from inverting its distribution function.
     """
     slope = (shape - 1) / upper - rate
     if slope * upper <= sqrt(max(shape, 1.0)):

@@ -1,12 +1,12 @@
-"""What a data type says about itself. No other module asks which one it is.
+"""Interface of a data type. No other module checks which data type it has.
 
 A new data type is one new file in this folder and one line in its `__init__`: a frozen dataclass
-that extends `Likelihood` with the verbs below. Everything under *Optional* has a default.
+that extends `Likelihood` with the methods below. Everything under *Optional* has a default.
 
-`fitted` is f_n, offset included, (n,) or (draws, n); `values` is y_n in the units that `units`
-names; `nuisance` is a small vector of the likelihood's own parameters, such as the noise precision,
-possibly of length zero: (p,), or (draws, p) where `fitted` is (draws, n). `given` holds what else
-is known of each observation: weight, offset and exposure.
+`fitted` is f_n including the offset, (n,) or (draws, n). `values` is y_n in the units given by
+`units`. `nuisance` is a small vector of the likelihood's own parameters, such as the noise
+precision, possibly of length zero: (p,), or (draws, p) if `fitted` is (draws, n). `given` holds
+what else is known about each observation: weight, offset and exposure.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
 BISECTIONS = 200
-"""Halvings that a quantile takes at most; float64 has fewer bits."""
+"""Maximum number of bisection steps for a quantile; float64 has fewer bits."""
 
 
 class Likelihood(ABC):
-    """How a value arises from its fitted entry."""
+    """Distribution of a value given its fitted entry."""
 
-    # ---- The verbs: Gibbs needs the first four, prediction the rest.
+    # ---- Required: Gibbs needs the first four, prediction the rest.
 
     @abstractmethod
     def augment(
@@ -38,7 +38,7 @@ class Likelihood(ABC):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """Weight and shift of the Gaussian surrogate; `fitted` and `rng` only if `augments`."""
+        """Weight and shift of the Gaussian surrogate; `rng` and `fitted` only if `augments`."""
 
     @abstractmethod
     def statistics(
@@ -51,8 +51,8 @@ class Likelihood(ABC):
     ) -> FloatArray:
         """Sums over observations that the parameters and the log likelihood need.
 
-        They add up over blocks. `response` is what `augment` drew at these entries, if the
-        likelihood asks for it with `sees_response`.
+        They are summed over blocks. `response` is what `augment` drew at these entries, if the
+        likelihood requests it with `sees_response`.
         """
 
     def update_nuisance(
@@ -69,7 +69,7 @@ class Likelihood(ABC):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> FloatArray:
-        """Log p(y_n | f_n, nuisance) of each observation."""
+        """log p(y_n | f_n, nuisance) of each observation."""
 
     @abstractmethod
     def simulate(
@@ -90,7 +90,7 @@ class Likelihood(ABC):
     def cdf(
         self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
-        """P(y_n <= values | f_n, nuisance), from which `quantile` works unless it has its own."""
+        """P(y_n <= values | f_n, nuisance), used by the default `quantile`."""
         raise NotImplementedError(f"{type(self).__name__} has neither cdf nor quantile.")
 
     def quantile(
@@ -99,7 +99,7 @@ class Likelihood(ABC):
         """Quantile (n,) of a new observation under the mixture over draws.
 
         `fitted` is (draws, n) and `nuisance` (draws, p). By default, bisection on the mixture of
-        `cdf`; of discrete values, the smallest whose probability reaches `level`.
+        `cdf`; for discrete values, the smallest value whose cumulative probability reaches `level`.
         """
         means = self.mean(fitted, nuisance, given)
         spread = np.sqrt(self.variance(fitted, nuisance, given)).max(axis=0) + 1.0
@@ -108,7 +108,7 @@ class Likelihood(ABC):
             return np.asarray(self.cdf(values, fitted, nuisance, given).mean(axis=0) >= level)
 
         low, high = means.min(axis=0) - spread, means.max(axis=0) + spread
-        for _ in range(BISECTIONS):  # widen until the quantile is between
+        for _ in range(BISECTIONS):  # widen until the quantile is bracketed
             far = ~reaches(high)
             near = reaches(low)
             if not (far.any() or near.any()):
@@ -127,7 +127,7 @@ class Likelihood(ABC):
             low, high = np.where(below, low, middle), np.where(below, middle, high)
         return np.asarray(high)
 
-    # ---- Optional: parameters of its own, and the log likelihood.
+    # ---- Optional: own parameters and the log likelihood.
 
     augments: ClassVar[bool] = False
     """Whether the working response depends on the fitted entries, or is drawn."""
@@ -137,7 +137,7 @@ class Likelihood(ABC):
     """Whether values are integers."""
 
     def initial_nuisance(self) -> FloatArray:
-        """Return parameters to start a chain from."""
+        """Return the initial parameters of a chain."""
         return np.empty(0)
 
     def draw_nuisance(self, rng: Generator) -> FloatArray:
@@ -145,11 +145,11 @@ class Likelihood(ABC):
         return self.initial_nuisance()
 
     def log_prior(self, nuisance: FloatArray) -> float:
-        """Log p(nuisance)."""
+        """log p(nuisance)."""
         return 0.0
 
     def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
-        """Log p(y | f, nuisance) of all observations; by default it is the first statistic."""
+        """log p(y | f, nuisance) of all observations; by default the first statistic."""
         return float(statistics[0])
 
     # ---- Optional: online EM.
@@ -167,53 +167,54 @@ class Likelihood(ABC):
         )
 
     def expect_nuisance(self, statistics: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """Parameters of largest log p(y | f, nuisance) + log p(nuisance), given the statistics."""
+        """Maximise log p(y | f, nuisance) + log p(nuisance), given the statistics."""
         return nuisance
 
     # ---- Optional: units and checks of the values.
 
     information: ClassVar[float] = 1.0
-    """How much an observation can tell about f, at most, against one that shows it plainly."""
+    """Maximum information of an observation about f, relative to observing f directly."""
     binary: ClassVar[bool] = False
-    """Whether values are 0 and 1, so that what is predicted is the probability of a one."""
+    """Whether values are 0 and 1, so that predictions are probabilities of a one."""
 
     def check(self, values: FloatArray) -> None:
-        """Raise a ValueError that names the first row with a value that cannot occur."""
+        """Raise a ValueError that names the first row with an invalid value."""
         return
 
     def data_concerns(self, values: FloatArray) -> list[str]:
-        """Sentences on training values that are possible but say little, if any."""
+        """Messages about training values that are valid but uninformative."""
         return []
 
     def units(self, values: FloatArray) -> tuple[float, float]:
-        """Location and scale that the estimator takes out before fitting and puts back after."""
+        """Location and scale with which the estimator standardises values before fitting."""
         return 0.0, 1.0
 
     def units_from(self, moments: Moments) -> tuple[float, float]:
-        """The same for values too many to hold; a ValueError if some of them cannot occur."""
+        """The same for values too numerous to hold; a ValueError if some of them are invalid."""
         self.check(np.array([moments.smallest, moments.largest]))
         return 0.0, 1.0
 
-    # ---- Optional: what held-out observations teach, and what people are told.
+    # ---- Optional: calibration on held-out observations, and messages to users.
 
     @property
     def calibrates(self) -> bool:
-        """Whether `calibrate` wants to see held-out observations in warm-up."""
+        """Whether `calibrate` needs held-out observations during warm-up."""
         return False
 
     def loss(self, values: FloatArray, expected: FloatArray) -> float:
-        """How far the `values` (n,) are from their expectations, averaged; smaller is better."""
+        """Mean loss of the `values` (n,) given their expectations; smaller is better."""
         return float(np.mean((values - expected) ** 2))
 
     def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Self:
-        """The likelihood with its open bounds set by held-out observations.
+        """Likelihood with its open bounds set from held-out observations.
 
-        `values` (n,) are the held-out values, `mean` and `variance` (n,) those of E[y | f] there.
+        `values` (n,) are the held-out values, `mean` and `variance` (n,) the posterior mean and
+        variance of E[y | f] there.
         """
         return self
 
     def concerns(self, nuisance: FloatArray) -> list[str]:
-        """Sentences on what is wrong with the draws (draws, p) of the parameters, if anything."""
+        """Messages about problems with the draws (draws, p) of the parameters."""
         return []
 
     def describe(

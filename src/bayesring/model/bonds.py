@@ -1,10 +1,10 @@
 """The spectrum of a bond: how much of f passes through it, direction by direction.
 
-Cores are known only up to an invertible matrix on each bond, so the factors that a chain happens
-to hold say little: a bond of rank six that needs five can show six factors of equal size. Here a
-bond is turned into a basis of its own, in which what is not needed stands alone, and each
-direction is weighed by its energy on the observations, the sum of w_n f_n^2 that it alone accounts
-for. For rings of one strand. See docs/model.md, section Rank.
+Cores are determined only up to an invertible matrix on each bond, so the factors in a chain say
+little: a bond of rank six that needs only five can show six factors of equal size. Here a bond is
+transformed to a basis of its own in which unneeded directions are isolated. Each direction is
+judged by its energy on the observations, the part of the sum of w_n f_n^2 that it alone accounts
+for. Only for rings with one strand. See docs/model.md, section Rank.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bayesring.model.ring import ring_order
 from bayesring.model.types import FloatArray, IntArray, RingState
 
 ROUNDING = 1e-12
-"""Share of the largest eigenvalue below which a direction carries nothing."""
+"""Eigenvalues below this share of the largest count as zero."""
 
 
 class BondBasis(NamedTuple):
@@ -33,7 +33,7 @@ class BondBasis(NamedTuple):
     right: FloatArray
     """(R_d, R_d), for the rows of G^(d+1)."""
     shares: FloatArray
-    """(R_d,) mean square of each direction's part of f, with that of f itself as the unit."""
+    """(R_d,) mean square of each direction's part of f, relative to the mean square of f."""
 
 
 def opened_moments(state: RingState, bond: int, shares: Sequence[FloatArray]) -> FloatArray:
@@ -55,10 +55,11 @@ def opened_moments(state: RingState, bond: int, shares: Sequence[FloatArray]) ->
 
 
 def bond_basis(moments: FloatArray, weights: FloatArray) -> BondBasis:
-    """Turn a bond so that it is diagonal and its directions do not overlap on either side (16).
+    """Transform a bond so that it is diagonal with non-overlapping directions on both sides (16).
 
-    X = E[M M'] and Y = E[M' M] say how large the opened ring is at its two ends. With the singular
-    values Y^1/2 Lambda X^1/2 = U diag(s) V', the bond is Y^-1/2 U diag(s) V' X^-1/2.
+    X = E[M M'] and Y = E[M' M] measure the size of the opened ring at its two ends. With the
+    singular value decomposition Y^1/2 Lambda X^1/2 = U diag(s) V', the bond is
+    Y^-1/2 U diag(s) V' X^-1/2.
     """
     start, start_inverse = _roots(np.einsum("baca->bc", moments))
     end, end_inverse = _roots(np.einsum("babe->ae", moments))
@@ -82,10 +83,10 @@ def _roots(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def parameters_of_factor(counts: Sequence[IntArray], rank: tuple[int, ...], bond: int) -> int:
-    """Parameters that one factor of a bond adds to what data can determine (17).
+    """Number of parameters that one factor of a bond adds, as far as data determine them (17).
 
     Its column in G^(d)[i] has R_{d-1} entries and its row in G^(d+1)[j] has R_{d+1}, but n
-    observations determine at most n of them; 2 R_d - 1 directions are freedom of gauge.
+    observations determine at most n of them; 2 R_d - 1 directions are gauge freedom.
     """
     after = (bond + 1) % len(rank)
     columns = np.minimum(counts[bond], rank[bond - 1]).sum()
@@ -94,10 +95,10 @@ def parameters_of_factor(counts: Sequence[IntArray], rank: tuple[int, ...], bond
 
 
 def turn_bond(state: RingState, bond: int, basis: BondBasis) -> RingState:
-    """State with a bond in another basis. No entry of the tensor moves.
+    """State with a bond in another basis. No entry of the tensor changes.
 
-    Columns of G^(d) and rows of G^(d+1) keep the root mean squares of their cores, so that the
-    new factors suit the prior as well as the old; the weights take what is left.
+    Columns of G^(d) and rows of G^(d+1) keep the root mean squares of their cores, so the new
+    factors fit the prior as well as the old ones; the weights absorb the rest.
     """
     after = (bond + 1) % len(state.cores)
     cores, weights = list(state.cores), list(state.weights)

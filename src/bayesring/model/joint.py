@@ -1,6 +1,6 @@
 """The joint distribution of ring, hyperparameters, noise and data: its density and its draws.
 
-Slow and plain. Samplers are judged against it, and data are simulated from it.
+Slow and simple. Samplers are tested against it, and data are simulated from it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def simulate(
     likelihood: Likelihood,
     given: Given = NOTHING,
 ) -> Observations:
-    """Draw values at `coords` given a state and what the observations carry."""
+    """Draw values at `coords` given a state and the observations' weights and offsets."""
     fitted = predictor(state, coords, given)
     values = likelihood.simulate(rng, fitted, state.nuisance, given)
     return Observations(coords, values, shape, given=given)
@@ -62,7 +62,7 @@ def predictor(state: RingState, coords: IntArray, given: Given) -> FloatArray:
 def log_joint(
     state: RingState, data: Observations, likelihood: Likelihood, prior: RingPrior
 ) -> float:
-    """Log p(y, cores, weights, gains, hyperparameters, nuisance), constants included."""
+    """log p(y, cores, weights, gains, hyperparameters, nuisance), constants included."""
     fitted = predictor(state, data.coords, data.given)
     total = float(likelihood.log_prob(fitted, data.values, state.nuisance, data.given).sum())
     total += likelihood.log_prior(state.nuisance)

@@ -1,7 +1,7 @@
-"""Rank adaption and truncation, per bond, in warm-up only.
+"""Rank adaption and truncation, per bond, during warm-up only.
 
-A policy says how large the ring starts and how it changes: a function of state and scan.
-Changing the rank changes the target of the chain, so it ends before the first kept draw.
+A policy sets the initial size of the ring and how it changes, as a function of state and scan.
+Changing the rank changes the target of the chain, so it stops before the first kept draw.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from bayesring.model.types import FloatArray, IntArray, RingSize, RingState
 from bayesring.priors import RingPrior
 
 NEEDED = 3.0
-"""Energy per parameter that a factor must have to be kept.
+"""Minimum energy per parameter for a factor to be kept.
 
 A factor fitted to noise alone has about two: one from the fit, and one from the spread of a draw
-around it. Three leaves only what the data demand.
+around it. Three leaves only what the data require.
 """
 
 
 class Look(NamedTuple):
-    """What a policy sees when it looks at a chain after a scan."""
+    """What a policy sees of a chain after a scan."""
 
     rng: Callable[[], Generator]
-    """Makes the generator for changes of rank after this scan."""
+    """Creates the generator for rank changes after this scan."""
     scan: int
     left: int
-    """Scans to come after which the rank may still change."""
+    """Number of remaining scans after which the rank may still change."""
     energy: float
     """sum w f^2 over all observations."""
     counts: Sequence[IntArray]
-    """Observations in each slice of each mode."""
+    """Number of observations in each slice of each mode."""
     information: float
-    """Number of observations times the likelihood's own."""
+    """Number of observations times the information of each."""
     prior: RingPrior
     losses: Sequence[float] = ()
-    """Of held-out observations, after every scan so far; empty if none are held out."""
+    """Held-out loss after every scan so far; empty if nothing is held out."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -59,11 +59,11 @@ class Look(NamedTuple):
 
 @runtime_checkable
 class RankPolicy(Protocol):
-    """How the rank starts and changes in warm-up."""
+    """How the rank starts and changes during warm-up."""
 
     @property
     def judges(self) -> bool:
-        """Whether `adapt` wants to see losses of held-out observations."""
+        """Whether `adapt` needs losses of held-out observations."""
 
     def start(self, order: int) -> RingSize:
         """Size of the first state."""
@@ -74,13 +74,13 @@ class RankPolicy(Protocol):
     def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
         """Sizes for online EM to choose from, from small to large.
 
-        `information` is the number of observations times the likelihood's own.
+        `information` is the number of observations times the information of each.
         """
 
 
 @dataclass(frozen=True)
 class FixedRank:
-    """The rank is given and stays.
+    """A fixed, given rank.
 
     Parameters
     ----------
@@ -108,10 +108,10 @@ class FixedRank:
 
 @dataclass(frozen=True)
 class Truncation:
-    """Start large and only drop: every `every` scans, what is not needed.
+    """Start large and, every `every` scans, drop what is not needed.
 
-    A drop is never taken back, so looks are further apart than in `Adaption`: the ring must have
-    found the data first.
+    A drop is never undone, so checks are further apart than in `Adaption`: the ring must have found
+    the data first.
 
     Parameters
     ----------
@@ -137,25 +137,25 @@ class Truncation:
         return drop_small(look.rng(), state, look, self.threshold)
 
     def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
-        """None: truncation is something that happens to a chain."""
+        """Raise an error: truncation applies to chains only."""
         raise for_chains_only(self)
 
 
 @dataclass(frozen=True)
 class Adaption:
-    """The paper's strategy: drop what is small; if nothing is, grow now and then.
+    """The paper's strategy: drop small directions; if there are none, grow occasionally.
 
     Every `every` scans, each bond loses the directions whose energy per parameter is below the
     threshold. A bond that loses none gains one factor with probability
-    p(t) = exp(kappa0 + kappa1 t) at scan t, if a later look can still judge it.
+    p(t) = exp(kappa0 + kappa1 t) at scan t, if a later check can still judge it.
 
     Parameters
     ----------
     initial : rank to start from, one number or one per bond
     threshold : energy per parameter below which a direction of a bond is dropped
-    kappa0, kappa1 : growth; kappa1 must be negative, or growth would never fade
+    kappa0, kappa1 : growth; kappa1 must be negative, otherwise growth would never fade
     every : scans between two looks
-    maximum : rank that no bond grows beyond
+    maximum : maximum rank of a bond
     """
 
     initial: int | tuple[int, ...] = 2
@@ -190,7 +190,7 @@ class Adaption:
         return state
 
     def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
-        """None: adaption is something that happens to a chain."""
+        """Raise an error: adaption applies to chains only."""
         raise for_chains_only(self)
 
 
@@ -198,19 +198,19 @@ class Adaption:
 class StrandGrowth:
     """A ring of many thin strands, doubled until held-out predictions get worse.
 
-    Every `every` scans the held-out loss is compared with that of the look before. If it rose by
-    more than the share `tolerance`, the strands that came last are dropped and growth is over;
-    otherwise the number of strands doubles, up to the limit. Without held-out observations the
-    ring grows to its limit.
+    Every `every` scans the held-out loss is compared with the previous check. If it rose by more
+    than the share `tolerance`, the strands added last are dropped and growth ends. Otherwise the
+    number of strands doubles, up to the limit. Without held-out observations the ring grows to its
+    limit.
 
     Parameters
     ----------
     width : rank of every strand
-    initial : strands to start from
+    initial : number of strands to start from
     every : scans between two looks
     tolerance : share by which the loss may rise
-    density : parameters per observation, times its information, that the ring may grow to
-    fewest, most : entries per slice that the ring may grow to in any case, and at most
+    density : maximum number of parameters per observation, times its information
+    fewest, most : entries per slice that the ring may always reach, and never exceed
     """
 
     width: int = 2
@@ -224,7 +224,7 @@ class StrandGrowth:
     judges = True
 
     def limit(self, shape: tuple[int, ...], information: float) -> int:
-        """Number of strands that the ring may grow to."""
+        """Maximum number of strands."""
         allowed = self.density * information / sum(shape)
         return max(1, int(min(max(allowed, self.fewest), self.most)) // self.width**2)
 
@@ -244,7 +244,7 @@ class StrandGrowth:
         number, between = divmod(look.scan, self.every)
         strands, prior = state.size.strands, look.prior
         if between or strands != self._grown(number - 1, look):
-            return state  # between two looks, or growth is over
+            return state  # between two checks, or growth has ended
         if look.losses and number > 1 and strands * self.width**2 > self.fewest:
             change = look.losses[look.scan - 1] / look.losses[look.scan - 1 - self.every] - 1.0
             if change > self.tolerance:
@@ -253,13 +253,13 @@ class StrandGrowth:
         return add_strands(look.rng(), state, more, prior) if more else state
 
     def _grown(self, number: int, look: Look) -> int:
-        """Strands after so many looks if growth never stopped."""
+        """Number of strands after the given number of checks if growth never stopped."""
         limit = self.limit(look.shape, look.information)
         return min(self.initial << number, max(self.initial, limit))
 
 
 def for_chains_only(policy: object) -> ValueError:
-    """Say that a policy is not for online EM."""
+    """The error for a policy that does not support online EM."""
     return ValueError(
         f"{type(policy).__name__} changes the rank of a chain in warm-up, and online EM has no "
         "chain; give rank='auto', a number, or FixedRank."
@@ -267,7 +267,7 @@ def for_chains_only(policy: object) -> ValueError:
 
 
 START_SHARE = 0.3
-"""Deviation of f that new strands start with, in units of the values' own."""
+"""Initial standard deviation of f from new strands, relative to that of the values."""
 
 
 def add_strands(rng: Generator, state: RingState, number: int, prior: RingPrior) -> RingState:
@@ -302,9 +302,9 @@ def keep_strands(rng: Generator, state: RingState, number: int, prior: RingPrior
 
 
 def drop_small(rng: Generator, state: RingState, look: Look, threshold: float) -> RingState:
-    """Drop, bond after bond, the directions that carry less energy than noise would give them.
+    """Drop, bond by bond, the directions with less energy than noise would give them.
 
-    A bond is turned into its own basis first; it keeps at least its strongest direction.
+    Each bond is transformed to its own basis first and keeps at least its strongest direction.
     """
     counts = look.counts
     shares = [own / max(int(counts[0].sum()), 1) for own in counts]
@@ -335,8 +335,8 @@ def drop_factors(
 def add_factor(rng: Generator, state: RingState, bond: int, prior: RingPrior) -> RingState:
     """Append one factor of random direction and ordinary size: column of G^(d), row of G^(d+1).
 
-    Their entries are normal with the root mean squares of their cores, its weight is the
-    smallest in size of the bond, and its gain one.
+    Their entries are normal with the root mean squares of their cores. The weight of the factor is
+    the smallest in absolute value on the bond, and its gain is one.
     """
     after = (bond + 1) % len(state.cores)
     cores = list(state.cores)
@@ -363,7 +363,7 @@ def _with_bond(
     gains: FloatArray,
     prior: RingPrior,
 ) -> RingState:
-    """State with one bond changed; the hyperparameters of both its cores are drawn anew."""
+    """State with one bond changed; the hyperparameters of both its cores are redrawn."""
     all_weights, all_gains, hyper = list(state.weights), list(state.gains), list(state.hyper)
     all_weights[bond], all_gains[bond] = weights, gains
     for mode in {bond, (bond + 1) % len(cores)}:

@@ -1,8 +1,8 @@
 """Algebra of the weighted tensor ring in plain NumPy: shapes, entries, complements, gauge moves.
 
-Also the specification of the kernels: each kernel has a twin here that can be read at a glance.
-Cores are (I_d, S, R_{d-1}, R_d), with R_0 = R_D: a ring is a sum of S strands, each a ring of its
-own; see docs/notation.md.
+This is also the specification of the kernels: each kernel has a simple twin here. Cores are
+(I_d, S, R_{d-1}, R_d), with R_0 = R_D: a ring is a sum of S strands, each a ring in its own right;
+see docs/notation.md.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def weighted(cores: Sequence[FloatArray], weights: Sequence[FloatArray]) -> list
 
 
 def unweighted(core: FloatArray, weights: FloatArray) -> FloatArray:
-    """G^(d) from A^(d), the inverse of `weighted` for one core; zero where a weight is."""
+    """G^(d) from A^(d), the inverse of `weighted` for one core; zero where a weight is zero."""
     own = weights[:, None]
     return np.divide(core, own, out=np.zeros_like(core), where=own != 0)
 
 
 def ring_order(mode: int, order: int) -> list[int]:
-    """The other modes as the ring meets them after `mode`: mode + 1, ..., mode - 1."""
+    """The other modes in ring order after `mode`: mode + 1, ..., mode - 1."""
     return [(mode + step) % order for step in range(1, order)]
 
 
@@ -87,7 +87,7 @@ def weight_features(
 def dense(cores: Sequence[FloatArray]) -> FloatArray:
     """The whole tensor of weighted cores, by one matrix product.
 
-    The modes are cut into a left and a right group. With L (left cells, S R_0 R_k) and
+    The modes are split into a left and a right group. With L (left cells, S R_0 R_k) and
     M (right cells, S R_0 R_k), their chains of slices, the tensor in matrix form is L M'.
     """
     shape = tuple(core.shape[0] for core in cores)
@@ -99,7 +99,7 @@ def dense(cores: Sequence[FloatArray]) -> FloatArray:
 
 
 def _chain(cores: Sequence[FloatArray]) -> FloatArray:
-    """Product of neighbouring cores, all slices against all: (cells, S, R_first, R_last)."""
+    """Product of neighbouring cores for all pairs of slices: (cells, S, R_first, R_last)."""
     product = cores[0]
     for core in cores[1:]:
         product = np.einsum("ajrs,bjst->abjrt", product, core, optimize=True)
@@ -108,7 +108,7 @@ def _chain(cores: Sequence[FloatArray]) -> FloatArray:
 
 
 def _balanced_cut(sizes: Sequence[int]) -> int:
-    """Where to cut the modes so that the two groups have cells as equal as can be."""
+    """Where to split the modes so that the two groups have cell counts as equal as possible."""
     return min(range(1, len(sizes)), key=lambda cut: prod(sizes[:cut]) + prod(sizes[cut:]))
 
 
@@ -119,7 +119,7 @@ def turn(cores: Sequence[FloatArray], steps: int) -> list[FloatArray]:
 
 
 def change_gauge(cores: Sequence[FloatArray], bond: int, matrix: FloatArray) -> list[FloatArray]:
-    """Insert M M^-1 on a bond: G^(d)[i] M and M^-1 G^(d+1)[i]. No entry of the tensor moves.
+    """Insert M M^-1 on a bond: G^(d)[i] M and M^-1 G^(d+1)[i]. No entry of the tensor changes.
 
     One matrix (R_d, R_d) for all strands, or one per strand, (S, R_d, R_d).
     """
@@ -131,7 +131,7 @@ def change_gauge(cores: Sequence[FloatArray], bond: int, matrix: FloatArray) -> 
 
 
 def expand_rank(rank: int | Sequence[int], order: int) -> tuple[int, ...]:
-    """One number per bond from a number or a sequence, or a sentence on what is wrong."""
+    """One number per bond from a number or a sequence; raises an error if `rank` is not valid."""
     given: tuple[Any, ...] = tuple(rank) if isinstance(rank, (tuple, list)) else (rank,) * order
     if len(given) != order:
         raise ValueError(

@@ -10,7 +10,7 @@ from bayesring.priors import RingPrior
 
 
 class Model(NamedTuple):
-    """How values arise, what is believed of the ring beforehand, and how large it may be."""
+    """Likelihood, prior of the ring, and rank policy."""
 
     likelihood: Likelihood
     prior: RingPrior

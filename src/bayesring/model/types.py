@@ -1,6 +1,6 @@
-"""Array aliases, and the small tuples that cross module borders.
+"""Array aliases and the small tuples shared between modules.
 
-Symbols and shapes are those of `docs/notation.md`.
+Symbols and shapes follow `docs/notation.md`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ IntArray = NDArray[np.integer[Any]]
 
 
 class RingSize(NamedTuple):
-    """How large a ring is: S strands, each of rank R_1, ..., R_D."""
+    """Size of a ring: S strands, each of rank R_1, ..., R_D."""
 
     strands: int
     bonds: tuple[int, ...]
@@ -26,7 +26,7 @@ class RingSize(NamedTuple):
         return n_slices, self.strands, self.bonds[mode - 1], self.bonds[mode]
 
     def spread(self, mode: int) -> float:
-        """Deviation of random entries of a core for which those of f have variance one."""
+        """Standard deviation of random core entries at which f has variance one."""
         pair = self.bonds[mode - 1] * self.bonds[mode]
         return float(pair**-0.25 * self.strands ** (-0.5 / len(self.bonds)))
 
@@ -36,7 +36,7 @@ class RingSize(NamedTuple):
 
 
 class RingState(NamedTuple):
-    """One point of the chain: all that the next scan needs, and nothing it does not."""
+    """One point of the chain: exactly what the next scan needs."""
 
     cores: tuple[FloatArray, ...]
     """G, D arrays (I_d, S, R_{d-1}, R_d)."""
@@ -70,24 +70,24 @@ class WorkingResponse(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What is known of values that are too many to hold."""
+    """What is known about values that are too numerous to hold."""
 
     mean: float
     variance: float
-    """The mean square of the deviations."""
+    """Mean squared deviation."""
     smallest: float
     largest: float
     binary: bool
     """Whether all values are 0 or 1."""
     rounding: float
-    """Deviation, as a share of the largest size, that values which are all the same may show."""
+    """Standard deviation relative to the largest value up to which values count as constant."""
 
 
 class Given(NamedTuple):
-    """What observations carry besides their values, (n,) each, or None where they do not."""
+    """Weights, offsets and exposures of observations, (n,) each, or None if absent."""
 
     weight: FloatArray | None = None
-    """An observation of weight w counts as w equal ones."""
+    """An observation of weight w counts as w identical observations."""
     offset: FloatArray | None = None
     """Known part of the predictor: the likelihood sees f + offset."""
     exposure: FloatArray | None = None
@@ -95,11 +95,11 @@ class Given(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing."""
+        """Whether all fields are None."""
         return all(each is None for each in self)
 
     def at(self, rows: Any) -> Given:
-        """The same for some rows: a slice, places or a mask."""
+        """The same for some rows, given by a slice, indices or a mask."""
         return self if self.is_empty else Given(*(e if e is None else e[rows] for e in self))
 
 
@@ -107,23 +107,23 @@ NOTHING = Given()
 
 
 class Axis(NamedTuple):
-    """What is known of the labels of a mode besides their names."""
+    """What is known about the labels of a mode besides their names."""
 
     n: int
     """Number of labels, I_d."""
     positions: FloatArray | None = None
-    """(I_d, P), where the labels lie: on a line if P is one."""
+    """(I_d, P), positions of the labels; on a line if P is one."""
     features: FloatArray | None = None
-    """(I_d, F), what else is known of each."""
+    """(I_d, F), features of the labels."""
 
 
 class SlicePrior(NamedTuple):
-    """Gaussian prior of the slices of one core, in the form that the kernels read.
+    """Gaussian prior of the slices of one core, in the form used by the kernels.
 
     Slice i has precision ``factors[i] * precision + diag(diagonal[i])`` and linear term
-    ``linear[i]`` (precision times mean). One row in `factors`, `diagonal` and `linear` serves all
-    slices alike. If slices form a chain, the precision between slices i and i + 1 is
-    ``-links[i] * precision``, and `linear` leaves the neighbours out.
+    ``linear[i]`` (precision times mean). A single row in `factors`, `diagonal` and `linear` applies
+    to all slices. If slices form a chain, the precision between slices i and i + 1 is
+    ``-links[i] * precision``, and `linear` excludes the neighbours.
     """
 
     precision: FloatArray
@@ -138,7 +138,7 @@ class SlicePrior(NamedTuple):
     """(I_d - 1,), or None if slices are independent."""
 
     def rows(self, slices: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Diagonal, linear terms and factors of some slices; one row where all are alike."""
+        """Diagonal, linear terms and factors of some slices; one row where all are equal."""
         return (
             self.diagonal if len(self.diagonal) == 1 else self.diagonal[slices],
             self.linear if len(self.linear) == 1 else self.linear[slices],
@@ -157,6 +157,6 @@ class Observations(NamedTuple):
     """I_1, ..., I_D."""
     location: float = 0.0
     scale: float = 1.0
-    """Units of the values, which `in_order` takes out: they become (value - location) / scale."""
+    """Units of the values; `in_order` converts them to (value - location) / scale."""
     given: Given = NOTHING
-    """What observations carry besides their values."""
+    """Weights, offsets and exposures of the observations."""

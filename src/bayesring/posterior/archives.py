@@ -1,7 +1,8 @@
-"""Archives of plain arrays that need not be trusted: nothing is believed before it is checked.
+"""Safe reading of untrusted archives of plain arrays: everything is checked before it is used.
 
-What an archive declares is held against the bytes that are really there before memory is taken, so
-that reading never takes much more of it than the file is long. Every refusal is a ValueError.
+The sizes an archive declares are compared with the bytes actually present before memory is
+allocated, so reading never takes much more memory than the size of the file. Every rejection is a
+ValueError.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from numpy.typing import NDArray
 MOST_MEMBERS = 100_000
 LONGEST_NAME = 200
 LARGEST_DESCRIPTION = 1 << 20
-"""Bytes of the description, which holds no array."""
+"""Maximum size in bytes of the description, which holds no array."""
 ENCRYPTED = 0x1
 MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(
     r"\{'descr': '([<>|][biufcUMm][0-9]{1,9}(?:\[[0-9]{0,9}[a-zA-Z]{1,2}\])?)', "
     r"'fortran_order': (True|False), 'shape': \(((?:[0-9]{1,18},? ?){0,64})\), \} *\n"
 )
-"""The only way in which NumPy writes the header of an array of plain numbers, dates or text."""
+"""The only form in which NumPy writes the header of an array of plain numbers, dates or text."""
 LAST_CHARACTER = 0x10FFFF
 
 BROKEN = (
@@ -42,25 +43,25 @@ BROKEN = (
     RuntimeError,
     ValueError,
 )
-"""What `zipfile`, `json` and NumPy raise for files that are damaged."""
+"""What `zipfile`, `json` and NumPy raise for damaged files."""
 
 
 class ArchiveContents(NamedTuple):
-    """What an archive holds."""
+    """Contents of an archive."""
 
     description: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A file opened for reading; a folder, a pipe or a device is refused without waiting."""
+    """A file opened for reading; a folder, pipe or device is rejected without blocking."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("it is no regular file")
+        raise ValueError("it is not a regular file")
     return open(path, "rb")
 
 
 def open_archive(file: BinaryIO) -> zipfile.ZipFile:
-    """A zip archive whose members are stored as they are and fit into the file."""
+    """A zip archive whose members are stored uncompressed and fit into the file."""
     size = os.fstat(file.fileno()).st_size
     if not size:
         raise ValueError("it is empty")
@@ -87,7 +88,7 @@ def open_archive(file: BinaryIO) -> zipfile.ZipFile:
 
 
 def read_description(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    """A JSON object, without NaN and without two entries of one name."""
+    """A JSON object without NaN or duplicate keys."""
     size = archive.getinfo(name).file_size
     if size > LARGEST_DESCRIPTION:
         raise ValueError(f"{name} has {size:,} bytes, more than {LARGEST_DESCRIPTION:,}")
@@ -97,26 +98,26 @@ def read_description(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
         object_pairs_hook=_object,
     )
     if not isinstance(found, dict):
-        raise ValueError(f"{name} holds no JSON object")
+        raise ValueError(f"{name} is not a JSON object")
     return found
 
 
 def read_arrays(archive: zipfile.ZipFile, description: str) -> dict[str, NDArray[Any]]:
-    """All arrays by name; what is neither an array nor the description is refused."""
+    """All arrays by name; anything that is neither an array nor the description is rejected."""
     arrays = {}
     for name in archive.namelist():
         if name == description:
             continue
         if not name.endswith(".npy"):
-            raise ValueError(f"{name!r} is no array")
+            raise ValueError(f"{name!r} is not an array")
         arrays[name.removesuffix(".npy")] = parse_array(archive.read(name), name)
     return arrays
 
 
 def parse_array(content: bytes, name: str) -> NDArray[Any]:
-    """The array of an npy file, in memory of its own and the machine's byte order."""
+    """The array of an npy file, as a copy in native byte order."""
     if not content.startswith(MAGIC) or len(content) < 10:
-        raise ValueError(f"{name!r} does not begin as an array of NumPy")
+        raise ValueError(f"{name!r} does not begin like a NumPy array")
     begin = 10 + int.from_bytes(content[8:10], "little")
     header = HEADER.fullmatch(content[10:begin].decode("latin-1"))
     if header is None or begin > len(content):
@@ -132,7 +133,7 @@ def parse_array(content: bytes, name: str) -> NDArray[Any]:
             f"{name!r} declares the shape {shape} of {dtype}, {declared:,} bytes, but holds "
             f"{found:,}"
         )
-    if max(shape, default=0) > 2**31:  # of an array that is empty
+    if max(shape, default=0) > 2**31:  # for an empty array
         raise ValueError(f"{name!r} declares the shape {shape}")
     flat = np.frombuffer(content, dtype, offset=begin)
     _check_bits(flat, name)
@@ -141,25 +142,27 @@ def parse_array(content: bytes, name: str) -> NDArray[Any]:
 
 
 def _check_bits(flat: NDArray[Any], name: str) -> None:
-    """Refuse bits that stand for no character or truth value."""
+    """Reject bits that do not represent a character or boolean."""
     kind, largest = flat.dtype.kind, 0
     if kind == "U" and flat.size:
         largest = int(flat.view(f"{flat.dtype.byteorder.replace('|', '=')}u4").max())
     if kind == "b" and flat.size:
         largest = LAST_CHARACTER * int(flat.view(np.uint8).max())
     if largest > LAST_CHARACTER:
-        raise ValueError(f"{name!r} holds bits that are no {'text' if kind == 'U' else 'truth'}")
+        raise ValueError(
+            f"{name!r} holds bits that are not valid {'text' if kind == 'U' else 'booleans'}"
+        )
 
 
 def _constant(name: str) -> float:
-    """Infinity is a number that a prior may have; NaN is none."""
+    """Allow infinity, which a prior may use, but not NaN."""
     if name == "Infinity":
         return float("inf")
-    raise ValueError(f"the description holds {name}, which is no number")
+    raise ValueError(f"the description holds {name}, which is not a number")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("the description has two entries of one name")
+        raise ValueError("the description has two entries with the same name")
     return found

@@ -1,7 +1,7 @@
-"""Can the chains be trusted? A table of gauge-free quantities, and what is wrong in plain words.
+"""Can the chains be trusted? A table of gauge-invariant quantities, and problems in plain words.
 
-Only what the posterior determines is judged: entries, noise, log likelihood. Cores and weights
-wander along the gauge for ever, and would fail every test for no reason.
+Only quantities that the posterior determines are checked: entries, noise, log likelihood. Cores and
+weights wander along the gauge forever and would fail every test for no reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ deviation of a new observation; of a probability, as it is."""
 
 
 class DiagnosticWarning(UserWarning):
-    """The chains should not be relied on as they are."""
+    """The chains should not be relied on in their current state."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ def diagnose(
     cells: IntArray | None = None,
     seed: int = 0,
 ) -> Diagnostics:
-    """Judge noise, log likelihood, and entries at `cells` (n, D), or at some cells at random.
+    """Check noise, log likelihood, and entries at `cells` (n, D) or at some random cells.
 
     `warmup` is None if nothing was sampled: rings of online EM are not chains.
 
-    Cells that were asked for have a row each; of random ones the worst has.
+    Requested cells get a row each; for random cells only the worst gets one.
     """
     scalars = {} if warmup is None else scalar_draws(traces, warmup)
     names = list(scalars)
@@ -184,7 +184,7 @@ def _rows_of(posterior: Posterior) -> list[IntArray]:
 
 
 def _matching_draws(posterior: Posterior) -> list[IntArray]:
-    """For each chain, which of its kept draws to take so that all chains have equally many."""
+    """Indices of the draws to use from each chain so that all chains have equally many."""
     shortest = min(len(draws.scans) for draws in posterior.chains)
     return [
         np.linspace(0, len(draws.scans) - 1, shortest).round().astype(int)
@@ -193,7 +193,7 @@ def _matching_draws(posterior: Posterior) -> list[IntArray]:
 
 
 def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
-    """Some cells of the tensor, the same for the same seed."""
+    """Random cells of the tensor, the same for the same seed."""
     rng = np.random.default_rng(seed)
     return np.stack([rng.integers(0, size, N_CELLS) for size in shape], axis=1)
 
@@ -201,7 +201,7 @@ def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
 def to_datatree(
     posterior: Posterior, traces: Sequence[Trace], sampled: bool, cells: IntArray
 ) -> Any:
-    """Draws as an `xarray.DataTree` with the groups that ArviZ knows; scalars only if sampled."""
+    """Draws as an `xarray.DataTree` with ArviZ's groups; scalars only if they were sampled."""
     try:
         import xarray as xr
     except ImportError:

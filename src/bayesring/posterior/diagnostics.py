@@ -1,12 +1,12 @@
-"""Whether chains agree, and how many independent draws they are worth: functions of draws.
+"""R-hat, effective sample sizes and Monte Carlo errors, as functions of draws.
 
-Draws have the shape (chains, draws) or (chains, draws, ...), with one quantity per place of the
-trailing axes; results have the shape of the trailing axes. Definitions are those of Vehtari,
-Gelman, Simpson, Carpenter and Buerkner (2021), "Rank-normalization, folding, and localization",
-Bayesian Analysis 16(2). Every chain is split into its two halves, without the middle draw if their
-number is odd, so that one chain is enough: M half-chains of N draws.
+Draws have the shape (chains, draws) or (chains, draws, ...), with one quantity per element of the
+trailing axes; results have the shape of the trailing axes. Definitions follow Vehtari, Gelman,
+Simpson, Carpenter and Buerkner (2021), "Rank-normalization, folding, and localization", Bayesian
+Analysis 16(2). Every chain is split into halves, without the middle draw if the number of draws is
+odd, so one chain is enough: M half-chains of N draws.
 
-A quantity has NaN everywhere if its chains have fewer than four draws or if a draw is not finite.
+All results are NaN for a quantity whose chains have fewer than four draws or a non-finite draw.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from scipy.special import ndtri
 from bayesring.model.types import FloatArray
 
 MIN_DRAWS = 4
-"""Fewest draws of a chain: two in each half."""
+"""Minimum number of draws in a chain: two in each half."""
 TAIL_PERCENTS = (5, 95)
-"""Quantiles that the tail is judged by."""
+"""Quantiles used to judge the tails."""
 ROUNDING = 1e-13
-"""Sums of autocorrelations nearer to zero than this are zero: indicators have such sums often."""
+"""Sums of autocorrelations closer to zero than this count as zero; common with indicators."""
 CHUNK_BYTES = 2**23
-"""Quantities are worked on in pieces with draws of about this size."""
+"""Quantities are processed in chunks whose draws take about this many bytes."""
 
 
 class Summary(NamedTuple):
-    """Posterior mean and deviation of quantities, and how far to trust them."""
+    """Posterior mean and standard deviation of quantities, and how far to trust them."""
 
     mean: FloatArray
     """Mean over the draws of all chains."""
@@ -52,9 +52,9 @@ def split_rhat(draws: FloatArray) -> FloatArray:
     """R-hat = sqrt((N - 1) / N + B / W), rank-normalised: the larger of bulk and folded.
 
     B is the variance of the means of the half-chains, W the mean of their variances. The bulk
-    version takes normal scores of the ranks of the draws and sees chains that differ in location;
-    the folded one takes those of |x - median| and sees chains that differ in spread. It is one
-    if all draws are equal, infinite if every chain is constant but not all at the same value.
+    version uses normal scores of the ranks of the draws and detects chains that differ in location;
+    the folded version uses those of |x - median| and detects chains that differ in spread. It is
+    one if all draws are equal, and infinite if every chain is constant but their values differ.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def split_rhat(draws: FloatArray) -> FloatArray:
 def ess_bulk(draws: FloatArray) -> FloatArray:
     """Effective sample size of the normal scores of the ranks: how well the bulk is explored.
 
-    ESS = M N / tau, tau = 1 + 2 sum_t rho_t, with the sum cut by Geyer's initial monotone sequence
-    and tau at least 1 / log10(M N). It is the number of draws if all of them are equal.
+    ESS = M N / tau, tau = 1 + 2 sum_t rho_t, with the sum truncated by Geyer's initial monotone
+    sequence and tau at least 1 / log10(M N). If all draws are equal, it is the number of draws.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def ess_tail(draws: FloatArray) -> FloatArray:
 
 
 def ess_mean(draws: FloatArray) -> FloatArray:
-    """Effective sample size of the draws as they are, which the error of their mean depends on.
+    """Effective sample size of the untransformed draws, which determines the error of their mean.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def mcse_mean(draws: FloatArray) -> FloatArray:
 
 
 def summarise(draws: FloatArray) -> Summary:
-    """Mean, deviation and all diagnostics at once, with the ranks worked out only once.
+    """Mean, standard deviation and all diagnostics at once, computing the ranks only once.
 
     Parameters
     ----------
@@ -154,9 +154,9 @@ def _by_blocks(
     draws: FloatArray,
     rows: tuple[int, ...] = (),
 ) -> FloatArray:
-    """Results (*rows, ...) of a function from blocks to (*rows, quantities), NaN where undefined.
+    """Apply a function from blocks to (*rows, quantities); NaN where undefined, (*rows, ...).
 
-    Memory stays bounded: a block has about `CHUNK_BYTES`.
+    Memory is bounded: a block has about `CHUNK_BYTES` bytes.
     """
     draws = np.asarray(draws, dtype=float)
     if draws.ndim < 2:
@@ -176,13 +176,13 @@ def _by_blocks(
 
 
 def _halves(block: FloatArray) -> FloatArray:
-    """First and last halves of the chains as chains of their own."""
+    """First and last halves of the chains as separate chains."""
     half = block.shape[2] // 2
     return np.concatenate([block[:, :, :half], block[:, :, -half:]], axis=1)
 
 
 def _normal_scores(block: FloatArray) -> FloatArray:
-    """Phi^-1((r - 3/8) / (S + 1/4)), r the rank among all S draws, the mean one of equal draws."""
+    """Phi^-1((r - 3/8) / (S + 1/4)) with r the rank among all S draws; ties get the mean rank."""
     flat = block.reshape(len(block), -1)
     size = flat.shape[1]
     order = np.argsort(flat, axis=1)
@@ -215,7 +215,7 @@ def _rhat(halves: FloatArray) -> FloatArray:
     """sqrt((N - 1) / N + B / W)."""
     length = halves.shape[2]
     start = halves[:, :, :1]
-    # Equal draws have variance zero exactly if one of them is taken off before averaging.
+    # Equal draws have variance exactly zero if one of them is subtracted before averaging.
     within = (halves - start).var(axis=2, ddof=1).mean(axis=1)
     means = start[:, :, 0] + (halves - start).mean(axis=2)
     between = (means - means[:, :1]).var(axis=1, ddof=1)
@@ -230,8 +230,8 @@ def _ess(halves: FloatArray, n_draws: int) -> FloatArray:
 
     rho_t = 1 - (W - mean of c_t) / ((N - 1) / N W + B), with c_t the autocovariance of a half-chain
     at lag t and W and B as in `split_rhat`. Sums P_k = rho_2k + rho_2k+1 are kept up to the first
-    that is not positive (or the last that there is), and made to fall. Of the pair left out, the
-    even term counts once, which lowers the bias of chains with negative correlation.
+    that is not positive (or to the end), and made non-increasing. The even term of the first
+    omitted pair counts once, which lowers the bias of chains with negative correlation.
     """
     quantities, chains, length = halves.shape
     shifted = halves - halves[:, :1, :1]
@@ -271,8 +271,8 @@ def _mean_autocovariance(centred: FloatArray) -> FloatArray:
 def _ess_tail(block: FloatArray) -> FloatArray:
     """Smaller effective sample size of the indicators of both tails.
 
-    x <= q is x <= x_(k), with x_(k) the largest draw up to the interpolated quantile q: the order
-    statistic has no rounding error.
+    x <= q is evaluated as x <= x_(k), with x_(k) the largest draw not above the interpolated
+    quantile q: the order statistic has no rounding error.
     """
     flat = block.reshape(len(block), -1)
     size = flat.shape[1]
@@ -301,6 +301,6 @@ def _moments(block: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _scaled(block: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Draws over a power of two that brings them into [-1, 1], and its exponent: no overflow."""
+    """Draws scaled by a power of two into [-1, 1] to prevent overflow, and its exponent."""
     _, exponent = np.frexp(np.abs(block).max(axis=(1, 2)))
     return np.ldexp(block, -exponent[:, None, None]), exponent

@@ -1,4 +1,4 @@
-"""Draws in the form of other libraries."""
+"""Draws in the formats of other libraries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bayesring.posterior import Posterior
 def to_tensorly(posterior: Posterior, draw: int) -> Any:
     """One draw as a `tensorly.tr_tensor.TRTensor`, in the units of the data.
 
-    Strands become diagonal blocks of every slice. A ring has no place for the location that was
-    taken out of the values before fitting. It is a ring of rank one by itself, with the location
-    in its first core and ones in the others; set beside the draw, as a further diagonal block of
-    every slice, it raises each rank by one. Where the location is zero, as for binary values, ranks
-    stay as they are; there the tensor is the one of the log odds.
+    Strands become diagonal blocks of every slice. A ring has no term for the location that was
+    subtracted from the values before fitting. The location itself is a ring of rank one, with its
+    value in the first core and ones in the others. Added to the draw as one more diagonal block of
+    every slice, it raises each rank by one. If the location is zero, as for binary values, ranks
+    are unchanged; for binary values the tensor holds the log odds.
     """
     try:
         from tensorly.tr_tensor import TRTensor

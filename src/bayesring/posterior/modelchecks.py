@@ -1,8 +1,8 @@
-"""What the parts of a model file must be like: tables of expectations, and who holds parts to them.
+"""Rules for the parts of a model file, and functions that enforce them.
 
-Kernels do not check what they are given, so every array of a file is checked before one reads it:
-type, shape, range. A refusal is a ValueError that names the part, what was found and what was
-expected; whoever reads the file adds its name.
+Kernels do not check their arguments, so the type, shape and range of every array in a file are
+checked before a kernel reads it. Errors are ValueErrors that name the part, what was found and what
+was expected; the caller adds the name of the file.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MOST_MODES = 64
 TIME_UNITS = ("s", "ms", "us", "ns")
 MOST_COUNT = 2**53
 LARGEST = 1e100
-"""Bound of entries in standard units and of precisions: products and squares stay finite."""
+"""Bound on entries in standard units and on precisions, so products and squares stay finite."""
 
 
 class Expected(NamedTuple):
-    """What an array must be like."""
+    """Requirements on an array."""
 
     kinds: str
-    """Kinds of type that it may have, as NumPy names them."""
+    """Allowed dtype kinds, in NumPy's notation."""
     shape: tuple[int, ...]
     least: float = -inf
     most: float = inf
@@ -41,24 +41,24 @@ class Expected(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What a field of the description must be like."""
+    """Requirements on a field of the description."""
 
     fits: Callable[[Any], bool]
     expected: str
 
 
 def whole(shape: tuple[int, ...], least: int, most: int = MOST_COUNT) -> Expected:
-    """Integers of a range."""
+    """Integers in a range."""
     return Expected("iu", shape, least, most)
 
 
 def real(shape: tuple[int, ...], least: float = -LARGEST, most: float = LARGEST) -> Expected:
-    """Finite float64 of a range."""
+    """Finite float64 in a range."""
     return Expected("f", shape, least, most)
 
 
 def is_whole(value: Any, least: int = 0, most: float = 2**31) -> bool:
-    """Whether a value is an integer of a range; truth values are none."""
+    """Whether a value is an integer in a range; booleans are not."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
@@ -132,7 +132,7 @@ LABELS: Mapping[str, Rule] = {
     "value": Rule(lambda value: value is None or TEXT.fits(value), "null or text"),
     "table kind": Rule(lambda value: value is None or TEXT.fits(value), "null or text"),
 }
-"""What the description says of labels."""
+"""Fields of the description of labels."""
 FIELD_TYPES: Mapping[str, Rule] = {
     "int": Rule(is_whole, "an integer of at least 0"),
     "int | tuple[int, ...]": Rule(
@@ -156,7 +156,7 @@ FIELD_TYPES: Mapping[str, Rule] = {
 
 
 def check_fields(found: Any, rules: Mapping[str, Rule], where: str) -> dict[str, Any]:
-    """The fields that `rules` name, all of them there and as they must be."""
+    """The fields listed in `rules`; raises an error if one is missing or invalid."""
     if not isinstance(found, dict):
         raise ValueError(f"{where} must be an object, got {shorten(found)}.")
     for name, rule in rules.items():
@@ -170,18 +170,18 @@ def check_fields(found: Any, rules: Mapping[str, Rule], where: str) -> dict[str,
 
 
 def check_parameters(found: Any) -> dict[str, Any]:
-    """Parameters of the estimator, known ones only; those of older files may be fewer."""
+    """Parameters of the estimator, known ones only; older files may have fewer."""
     if not isinstance(found, dict) or "random_state" not in found:
         raise ValueError("the parameters must be an object with a random_state.")
     unknown = sorted(set(found) - set(PARAMETERS))
     if unknown:
-        raise ValueError(f"the parameters name {shorten(unknown[0])}, which is not known.")
+        raise ValueError(f"the parameters contain {shorten(unknown[0])}, which is unknown.")
     rules = {name: rule for name, rule in PARAMETERS.items() if name in found}
     return check_fields(found, rules, "the parameters")
 
 
 def check_settings(cls: Any, settings: Mapping[str, Any]) -> None:
-    """Fields for a likelihood, a prior or a rank policy: known ones, each of its type."""
+    """Fields of a likelihood, prior or rank policy: only known ones, each of the right type."""
     types = {field.name: str(field.type) for field in fields(cls)}
     for name, value in settings.items():
         if name not in types:
@@ -196,11 +196,11 @@ def check_settings(cls: Any, settings: Mapping[str, Any]) -> None:
 def check_arrays(
     arrays: Mapping[str, NDArray[Any]], parts: Mapping[str, Expected], where: str
 ) -> None:
-    """The arrays that `parts` name, and no others, as they must be."""
+    """The arrays listed in `parts`; raises an error if one is missing, unknown or invalid."""
     for name in parts.keys() - arrays.keys():
         raise ValueError(f"{where} lacks the array {name!r}.")
     for name in arrays.keys() - parts.keys():
-        raise ValueError(f"{where} has an array {shorten(name)}, which is not known.")
+        raise ValueError(f"{where} has an array {shorten(name)}, which is unknown.")
     for name, part in parts.items():
         _check_array(arrays[name], part, f"the array {name!r} of {where}")
 
@@ -277,7 +277,7 @@ def check_learner(
     likelihood: Likelihood,
     where: str,
 ) -> None:
-    """All arrays of one ring of online EM, which must be of the size of its chain."""
+    """All arrays of one ring of online EM, which must match the size of its chain."""
     n_entries = size.parameters(shape)
     parts = {
         "flat": real((n_entries,)),
@@ -315,7 +315,7 @@ def check_cells(
     shape: tuple[int, ...],
     where: str,
 ) -> None:
-    """Coordinates inside the tensor, and finite numbers that belong to them."""
+    """Coordinates inside the tensor, and their finite values."""
     n = _length(arrays, "coords", where)
     parts = {name: Expected("f", (n,)) for name in numbers}
     check_arrays(arrays, {"coords": whole((n, len(shape)), 0)} | parts, where)
@@ -324,19 +324,19 @@ def check_cells(
 
 
 def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
-    """Labels of the modes: names, and distinct keys of one of the known kinds, one per slice."""
+    """Labels of the modes: names, and distinct keys of a known type, one per slice."""
     if len(labels.names) != len(shape):
         raise ValueError(f"the labels must have {len(shape)} names, got {shorten(labels.names)}.")
     if len(labels.zones) not in (0, len(shape)):
         raise ValueError(f"the labels must have {len(shape)} time zones, got {labels.zones}.")
     for mode, (levels, size) in enumerate(zip(labels.levels, shape, strict=True)):
         if labels.zones and labels.zones[mode] and (levels is None or levels.dtype.kind != "M"):
-            raise ValueError(f"the labels of mode {mode} have a time zone, but are no times.")
+            raise ValueError(f"the labels of mode {mode} have a time zone, but are not times.")
         if levels is None:
             continue
         where, kind = f"the labels of mode {mode}", levels.dtype.kind
         if kind not in KINDS or str(levels.dtype) in ("datetime64", "timedelta64"):
-            raise ValueError(f"{where} are of type {levels.dtype}, which no key is.")
+            raise ValueError(f"{where} are of type {levels.dtype}, which keys cannot have.")
         if levels.shape != (size,):
             raise ValueError(f"{where} have the shape {levels.shape}, but {(size,)} is required.")
         missing = np.isnat(levels) if kind in "Mm" else levels != levels
@@ -345,7 +345,7 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
 
 
 def zones_from_plain(found: Any) -> tuple[Zone | None, ...]:
-    """Time zones of labels: null, or name and unit, per mode; none at all in older files."""
+    """Time zones of labels: null, or name and unit, per mode; absent in older files."""
 
     def fits(each: Any) -> bool:
         is_pair = _listed(each, TEXT.fits) and len(each) == 2
@@ -357,7 +357,7 @@ def zones_from_plain(found: Any) -> tuple[Zone | None, ...]:
 
 
 def _is_zone(name: str) -> bool:
-    """Whether a name is that of a time zone, or a difference to UTC."""
+    """Whether a name is a time zone or an offset from UTC."""
     if re.fullmatch(r"(UTC)?[+-][0-9]{2}:[0-9]{2}(:[0-9]{2})?|UTC", name):
         return True
     try:
@@ -367,19 +367,19 @@ def _is_zone(name: str) -> bool:
 
 
 def layout(shape: tuple[int, ...], size: RingSize) -> IntArray:
-    """Where each core begins among all entries of a ring, as in `ring.FlatRing`."""
+    """Start of each core in the flat array of all entries of a ring, as in `ring.FlatRing`."""
     sizes = [prod(size.core_shape(mode, n)) for mode, n in enumerate(shape)]
     return np.cumsum([0, *sizes[:-1]]).astype(np.int64)
 
 
 def shorten(value: Any) -> str:
-    """A value as a message shows it."""
+    """A value as shown in a message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _check_reach(flat: NDArray[Any], shape: tuple[int, ...], size: RingSize, where: str) -> None:
-    """Refuse cores whose product could overflow."""
+    """Reject cores whose product could overflow."""
     parts = np.split(flat, layout(shape, size)[1:], axis=1)
     largest = [max(float(part.max()), -float(part.min()), 1.0) for part in parts]
     reach = sum(np.log10(largest)) + sum(np.log10(size.bonds)) + np.log10(size.strands)

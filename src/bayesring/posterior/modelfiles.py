@@ -1,4 +1,4 @@
-"""A fitted estimator as a model file, and back; `bayesring.posterior.store` knows the format."""
+"""Convert a fitted estimator to a model file and back; `posterior.store` defines the format."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_par
 from bayesring.priors import RingPrior
 
 TABLE_KINDS = tuple(str(each.value) for each in nw.Implementation)
-"""Libraries whose tables narwhals knows."""
+"""Libraries whose tables narwhals supports."""
 
 
 def describe(parameters: Mapping[str, Any], model: Model, seed: int) -> dict[str, Any]:
-    """The parameters of a fit as plain data, with what its bits depend on."""
+    """The parameters of a fit as plain data, including everything its bits depend on."""
     objects = ("likelihood", "prior", "rank", "random_state")
     plain = {
         name: storage.to_plain(value) for name, value in parameters.items() if name not in objects
@@ -56,7 +56,7 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
             "zones": ring.labels_.zones,
         },
     }
-    check_parameters(description["parameters"])  # rather than on reading, when it is too late
+    check_parameters(description["parameters"])  # now, because on reading it would be too late
     arrays = storage.chains_to_arrays(posterior.chains, ring.trace_)
     arrays |= storage.training_to_arrays(ring.labels_, ring.observed_)
     arrays |= storage.held_out_to_arrays(ring.held_out_)
@@ -67,10 +67,10 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
 
 
 def read_model(path: str | os.PathLike[str], estimators: Mapping[str, Callable[..., Any]]) -> Any:
-    """What `write_model` wrote, as the one of the estimators that it names.
+    """Read what `write_model` wrote, as the kind of estimator named in the file.
 
-    What follows from the posterior is not set yet. The file need not be trusted; a ValueError says
-    what is wrong with it.
+    Attributes derived from the posterior are not set yet. The file may be untrusted; a ValueError
+    says what is wrong with it.
     """
     description, arrays = storage.read(path)
     try:
@@ -85,10 +85,10 @@ def _rebuilt(
     arrays: Mapping[str, NDArray[Any]],
     estimators: Mapping[str, Callable[..., Any]],
 ) -> Any:
-    """The estimator of checked parts."""
-    name = description.get("estimator", "TensorRing")  # older files do not say
+    """Build the estimator from checked parts."""
+    name = description.get("estimator", "TensorRing")  # absent in older files
     if not isinstance(name, str) or name not in estimators:
-        raise ValueError(f"its estimator {shorten(name)} is not known.")
+        raise ValueError(f"its estimator {shorten(name)} is unknown.")
     storage.check_known(arrays)
     plain = check_fields(description, DESCRIPTION, "the description")
     parameters = check_parameters(description.get("parameters"))
@@ -118,7 +118,7 @@ def _rebuilt(
     ring.labels_, ring.observed_ = storage.training_from_arrays(labels, arrays, shape)
     ring.table_kind_ = None if labels is None else labels["table kind"]
     if ring.table_kind_ not in (None, *TABLE_KINDS):
-        raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is not known.")
+        raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is unknown.")
     ring.held_out_ = storage.held_out_from_arrays(arrays, shape)
     ring.estimates_ = storage.estimates_from_arrays(arrays, chains, shape, fitted, ring.prior_)
     ring.sampled_ = description.get("sampled", not ring.estimates_)

@@ -1,6 +1,6 @@
 """The posterior: kept draws, and the predictive distribution of any cell.
 
-Every summary is one of entries or of observations at coordinates, averaged over the draws of all
+Every summary describes entries or observations at coordinates, averaged over the draws of all
 chains. Cores are never averaged: they are defined only up to an invertible matrix on each bond.
 """
 
@@ -23,17 +23,17 @@ from bayesring.model import ring
 from bayesring.model.types import FloatArray, IntArray
 
 CHUNK_BYTES = 2**26
-"""Draws times cells are worked on in pieces of this size."""
+"""Number of draws times cells processed at a time."""
 COLUMNS = 1024
-"""Cells whose quantiles one thread works out at a time."""
+"""Number of cells whose quantiles one thread computes at a time."""
 DENSE_CELLS = 2**20
-"""Cells of a whole tensor that are worked on at a time."""
+"""Number of cells of a whole tensor processed at a time."""
 DENSE_BOX = 8
-"""Cells of a box per cell asked for, up to which all cells of the box are worked out."""
+"""Compute all cells of a box if it has at most this many cells per requested cell."""
 
 
 class Prediction(NamedTuple):
-    """What is known about new observations, or their means, at some cells, (n,) each."""
+    """Moments and intervals of new observations, or of their means, at some cells, (n,) each."""
 
     mean: FloatArray
     std: FloatArray
@@ -43,15 +43,15 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Posterior:
-    """Draws of all chains, in standardised units, with the units to map back to.
+    """Draws of all chains in standardised units, with the location and scale to map them back.
 
     Parameters
     ----------
     shape : sizes of the modes
-    likelihood : how values arise from entries
-    location, scale : of the values, taken out before fitting
+    likelihood : distribution of values given entries
+    location, scale : used to standardise the values before fitting
     chains : the kept draws of each chain
-    engine : who predicts; never changes a result
+    engine : runs the predictions; has no effect on results
     """
 
     shape: tuple[int, ...]
@@ -63,7 +63,7 @@ class Posterior:
 
     @property
     def n_draws(self) -> int:
-        """Number of draws, all chains together."""
+        """Number of draws over all chains."""
         return sum(len(draws.flat) for draws in self.chains)
 
     @property
@@ -80,12 +80,12 @@ class Posterior:
         raise IndexError(f"draw is beyond the {self.n_draws} kept ones.")
 
     def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
-        """The posterior of the sub-tensor that has only the given levels of each mode."""
+        """Posterior of the sub-tensor with only the given levels of each mode."""
         shape = tuple(len(chosen) for chosen in levels)
         return replace(self, shape=shape, chains=tuple(self._parts(levels)))
 
     def _parts(self, levels: Sequence[IntArray]) -> Iterator[Draws]:
-        """Draws of every chain with the given slices of the cores alone."""
+        """Draws of every chain with only the given slices of the cores."""
         for draws in self.chains:
             cores = []
             for mode, (size, chosen) in enumerate(zip(self.shape, levels, strict=True)):
@@ -98,7 +98,7 @@ class Posterior:
 
     def entries(self, coords: IntArray) -> FloatArray:
         """f at `coords` (n, D) for every draw, (S, n), in standardised units."""
-        order = np.argsort(coords[:, 0], kind="stable")  # the kernel is quickest so
+        order = np.argsort(coords[:, 0], kind="stable")  # fastest for the kernel
         columns = np.ascontiguousarray(coords[order].T, dtype=np.int32)
         rows = [(draws, s) for draws in self.chains for s in range(len(draws.flat))]
         fitted = np.empty((len(rows), len(coords)))
@@ -116,7 +116,7 @@ class Posterior:
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a new observation, or of its mean if not `noise`.
 
-        With `boxes`, cells that fill a box well are worked out by matrix products.
+        With `boxes`, cells that fill a box densely are computed by matrix products.
         """
         mean, variance = np.empty(len(coords)), np.empty(len(coords))
         for rows, fitted in self._chunks(coords, boxes):
@@ -133,12 +133,12 @@ class Posterior:
         return self._restore(ends[0]), self._restore(ends[1])
 
     def summarise(self, coords: IntArray, level: float, noise: bool | None = None) -> Prediction:
-        """Moments and interval at once, each cell worked out once, in an order of its own.
+        """Moments and interval at once, computing each cell once in an internal order.
 
-        If `noise` is None, they are those of a new observation, or, for likelihoods with two
-        values, of its probability: an interval from 0 to 1 would say nothing.
-        Where the cells fill a box well, whole boxes are worked out by matrix products: much
-        faster, and the same up to rounding. The order of `coords` does not change a bit.
+        If `noise` is None, they describe a new observation or, for binary likelihoods, its
+        probability: an interval from 0 to 1 would be uninformative. Where the cells fill a box
+        densely, whole boxes are computed by matrix products, which is much faster and equal up to
+        rounding. The order of `coords` does not change a single bit.
         """
         if noise is None:
             noise = not self.likelihood.binary
@@ -165,7 +165,7 @@ class Posterior:
         return means.mean(axis=0), variance
 
     def _fill_ends(self, ends: FloatArray, level: float, fitted: FloatArray, noise: bool) -> None:
-        """Both ends of the central interval, some columns at a time in threads."""
+        """Both ends of the central interval, computed for chunks of columns in threads."""
         tails = (0.5 * (1 - level), 0.5 * (1 + level))
         nuisance = self.nuisance
 
@@ -183,7 +183,7 @@ class Posterior:
     def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
         """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
 
-        Uses distinct draws of the posterior as long as there are enough.
+        Uses distinct posterior draws as long as there are enough.
         """
         order = rng.permutation(self.n_draws)
         chosen = order[np.arange(n_draws) % self.n_draws]
@@ -220,7 +220,7 @@ class Posterior:
     def _dense_moments(
         self, mode: int, slices: slice, noise: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and deviation of the cells of some slices of `mode`, summed up over draws."""
+        """Mean and standard deviation of the cells of some slices of `mode`, over all draws."""
         first: FloatArray = np.zeros(1)
         total = squares = within = first
         nuisance = self.nuisance
@@ -254,7 +254,7 @@ class Posterior:
                 yield rows, self.entries(coords[rows])
 
     def _entries_in_box(self, coords: IntArray, first: IntArray, last: IntArray) -> FloatArray:
-        """f at `coords` between `first` and `last`, as `entries`, from all cells of that box."""
+        """f at `coords` between `first` and `last`, like `entries`, from all cells of that box."""
         cells = np.ravel_multi_index((coords - first).T, tuple(last - first))
         fitted = np.empty((self.n_draws, len(coords)))
 

@@ -1,8 +1,8 @@
-"""One file per model: a zip archive of plain arrays and a JSON description. No pickle inside.
+"""Model files: a zip archive of plain arrays and a JSON description, without pickle.
 
-Written to a temporary name and renamed, so that an interrupted write leaves the old file whole.
-Reading checks the format, its version, every array's checksum and the objects named; files need not
-be trusted, and what a file may hold is in `bayesring.posterior.modelchecks`.
+Files are written under a temporary name and renamed, so an interrupted write leaves the old file
+intact. Reading checks the format, its version, every array's checksum and the named objects. Files
+may be untrusted; `bayesring.posterior.modelchecks` defines what they may contain.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from bayesring.priors import RingPrior
 
 FORMAT = "bayesring model"
 VERSION, READABLE = 3, (2, 3)
-"""Of the files that are written, and of those that can be read."""
+"""Format version of files that are written, and versions that can be read."""
 DESCRIPTION = "description.json"
 PRIOR_FIELDS = ("precision", "diagonal", "linear")
-"""What is kept of a `SlicePrior`."""
+"""Fields of a `SlicePrior` that are kept."""
 
 
 def write(
@@ -75,7 +75,7 @@ def write(
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read what `write` wrote; a ValueError says what is wrong with any other file.
 
-    The file need not be trusted: see `bayesring.posterior.archives`.
+    The file may be untrusted: see `bayesring.posterior.archives`.
     """
     try:
         with archives.open_regular(path) as file, archives.open_archive(file) as archive:
@@ -91,12 +91,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, not too long and without its full stop."""
+    """The text of an error, shortened and without its full stop."""
     return " ".join(str(error).split())[:500].rstrip(".")
 
 
 class WrongFormat(ValueError):
-    """A file of another kind, or of another release."""
+    """Reject a file of another kind or from another release."""
 
 
 def _check_format(description: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -124,7 +124,7 @@ def chains_to_arrays(chains: Sequence[Draws], traces: Sequence[Trace]) -> dict[s
 def chains_from_arrays(
     arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...], likelihood: Likelihood
 ) -> tuple[tuple[Draws, ...], list[Trace]]:
-    """What `chains_to_arrays` named, checked against the shape of the tensor."""
+    """Inverse of `chains_to_arrays`, checked against the shape of the tensor."""
     chains, traces = [], []
     groups = _numbered(arrays, "")
     if not groups:
@@ -152,7 +152,7 @@ def chains_from_arrays(
 
 
 def _numbered(arrays: Mapping[str, NDArray[Any]], prefix: str) -> list[dict[str, NDArray[Any]]]:
-    """Arrays named "<prefix><number>/<name>", those of each number apart, from 0 on."""
+    """Arrays named "<prefix><number>/<name>", grouped by number, from 0 on."""
     groups: dict[int, dict[str, NDArray[Any]]] = {}
     for name, array in arrays.items():
         found = re.fullmatch(re.escape(prefix) + r"(0|[1-9][0-9]{0,5})/(.+)", name)
@@ -173,12 +173,12 @@ def _under(arrays: Mapping[str, NDArray[Any]], folder: str) -> dict[str, NDArray
 
 
 def check_known(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse arrays that no part of a model would read."""
+    """Reject arrays that no part of a model would read."""
     for name in arrays:
         if not re.fullmatch(
             r"(0|[1-9][0-9]{0,5}|labels|observed|held out|classes|learner [0-9]+)/.+", name
         ):
-            raise ValueError(f"it has an array {shorten(name)}, which is not known.")
+            raise ValueError(f"it has an array {shorten(name)}, which is unknown.")
 
 
 def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[str, NDArray[Any]]:
@@ -196,7 +196,7 @@ def training_from_arrays(
     arrays: Mapping[str, NDArray[Any]],
     shape: tuple[int, ...],
 ) -> tuple[Labels, Observations | None]:
-    """What `training_to_arrays` named, checked against the shape; older files have no labels."""
+    """Inverse of `training_to_arrays`, checked against the shape; older files have no labels."""
     labels, found = plain_labels(len(shape)), _under(arrays, "labels")
     if described is not None:
         check_fields(described, LABELS, "the labels")
@@ -223,7 +223,7 @@ def held_out_to_arrays(held: HeldOut | None) -> dict[str, NDArray[Any]]:
 def held_out_from_arrays(
     arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]
 ) -> HeldOut | None:
-    """What `held_out_to_arrays` named, checked; None in files that have none."""
+    """Inverse of `held_out_to_arrays`, checked; None for files without held-out values."""
     found = _under(arrays, "held out")
     if not found:
         return None
@@ -232,13 +232,13 @@ def held_out_from_arrays(
 
 
 def classes_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
-    """The two labels of a classifier, checked; None of a regressor."""
+    """The two labels of a classifier, checked; None for a regressor."""
     found = _under(arrays, "classes")
     if not found:
         return None
     labels = found.get("labels")
     if labels is None or len(found) > 1 or labels.shape != (2,) or labels.dtype.kind not in "Uiufb":
-        raise ValueError("its classes must be two labels: text, numbers or truth values.")
+        raise ValueError("its classes must be two labels: text, numbers or booleans.")
     if not labels[0] < labels[1]:
         raise ValueError(f"its classes must be different and sorted, got {labels.tolist()}.")
     return labels
@@ -254,7 +254,7 @@ def estimates_to_arrays(estimates: Sequence[RingEstimate]) -> dict[str, NDArray[
 
 
 def _estimate_to_arrays(estimate: RingEstimate) -> dict[str, NDArray[Any]]:
-    """All that going on with new data needs."""
+    """Everything needed to continue with new data."""
     arrays: dict[str, NDArray[Any]] = {
         "flat": estimate.cores,
         "curvature": estimate.curvature,
@@ -278,9 +278,9 @@ def estimates_from_arrays(
     likelihood: Likelihood,
     prior: RingPrior,
 ) -> list[RingEstimate]:
-    """What `estimates_to_arrays` named, checked: one for every chain, of its size, or none.
+    """Inverse of `estimates_to_arrays`, checked: one per chain and of its size, or none.
 
-    What Adam remembered is forgotten.
+    Adam's moments are not restored.
     """
     groups = _numbered(arrays, "learner ")
     if groups and len(groups) != len(chains):
@@ -324,7 +324,7 @@ def _estimate_from_arrays(own: Mapping[str, NDArray[Any]], weights_learned: bool
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """Archive member with a fixed date, so that equal models give equal files."""
+    """Archive member with a fixed date, so that identical models give identical files."""
     return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
 
 
@@ -341,7 +341,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any, classes: Mapping[str, Callable[..., Any]]) -> Any:
-    """Rebuild what `to_plain` took apart, from the named classes only."""
+    """Inverse of `to_plain`, for known classes only."""
     if isinstance(value, dict):
         arguments = {key: from_plain(item, classes) for key, item in value.items()}
         name = arguments.pop("class", None)
@@ -365,7 +365,7 @@ def storable_classes() -> dict[str, Callable[..., Any]]:
 
 
 def versions() -> dict[str, str]:
-    """What a result, to the bit, depends on besides seed and data."""
+    """Everything besides seed and data that determines a result, bit for bit."""
     return {
         "bayesring": version("bayesring"),
         "python": platform.python_version(),

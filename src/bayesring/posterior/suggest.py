@@ -1,4 +1,4 @@
-"""Which cells to measure next: those about which the posterior knows least."""
+"""Which cells to measure next: the ones with the largest posterior uncertainty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior import Posterior
 
 MOST_CANDIDATES = 200_000
-"""Cells that are compared; of a larger tensor, so many are drawn at random."""
+"""Maximum number of cells to compare; larger tensors are sampled at random."""
 
 
 def candidate_cells(
@@ -22,7 +22,7 @@ def candidate_cells(
     seed: int,
     most: int | None = None,
 ) -> IntArray:
-    """All cells that were not observed, (n, D), or a random choice if there are very many."""
+    """All unobserved cells, (n, D), or a random sample if there are very many."""
     n_cells = prod(shape)
     most = MOST_CANDIDATES if most is None else most
     if n_cells <= most:
@@ -39,7 +39,7 @@ def is_observed(coords: IntArray, observed: Observations | None) -> NDArray[np.b
     if observed is None:
         return np.zeros(len(coords), dtype=bool)
     shape = observed.shape
-    found: NDArray[np.bool_] = np.all(coords < shape, axis=1)  # new labels are beyond
+    found: NDArray[np.bool_] = np.all(coords < shape, axis=1)  # new labels lie outside
     found[found] = np.isin(
         np.ravel_multi_index(coords[found].T, shape), np.ravel_multi_index(observed.coords.T, shape)
     )
@@ -47,9 +47,9 @@ def is_observed(coords: IntArray, observed: Observations | None) -> NDArray[np.b
 
 
 def most_uncertain(posterior: Posterior, coords: IntArray, n: int) -> tuple[IntArray, FloatArray]:
-    """Rows of `coords` with the largest deviation of the mean, noise left out, and the deviations.
+    """Rows of `coords` with the largest standard deviation of the mean, and those deviations.
 
-    Repeated cells count once; ties go to the cell that comes first in the tensor.
+    Noise is excluded. Repeated cells count once; ties go to the first cell in the tensor.
     """
     cells, rows = np.unique(np.ravel_multi_index(coords.T, posterior.shape), return_index=True)
     ordered = np.stack(np.unravel_index(cells, posterior.shape), axis=1)

@@ -1,10 +1,11 @@
-"""Labels that the data never showed, answered by the prior.
+"""Predictions for labels that were not in the data, from the prior.
 
-A prior says how the slices of a mode are spread, and the known ones what can be learned of that.
-The slice of a new label, in every draw of the posterior, is one more draw from there: equation (24)
-of docs/model.md. It is as if the label had been there from the start, without a value.
+The prior describes how the slices of a mode are distributed, and the known slices determine what
+can be learned about that distribution. In every posterior draw, the slice of a new label is one
+more draw from it: equation (24) of docs/model.md. The result is the same as if the label had been
+present from the start without a value.
 
-What is drawn depends on the seed, the draw and the label alone, not on what else is asked.
+The draws depend only on the seed, the draw and the label, not on the rest of the query.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from bayesring.posterior import Posterior
 from bayesring.priors import RingPrior
 
 PART_BYTES = 2**27
-"""Slices of all draws, known and new, that are brought together at a time."""
+"""Budget for the slices of all draws, known and new, that are held at a time."""
 
 
 def widen(posterior: Posterior, prior: RingPrior, added: NewLabels, seed: int) -> Posterior:
-    """The posterior with room for new labels, whose coordinates follow the known ones."""
+    """The posterior extended by new labels, whose coordinates follow the known ones."""
     if not any(len(new) for new in added):
         return posterior
     return Widened(
@@ -45,16 +46,16 @@ def widen(posterior: Posterior, prior: RingPrior, added: NewLabels, seed: int) -
 
 @dataclass(frozen=True)
 class Widened(Posterior):
-    """A posterior that makes slices for new labels when cells of theirs are asked for.
+    """A posterior that creates slices for new labels when their cells are requested.
 
-    Its `shape` has them; its `chains` do not, and so it answers for cells and parts alone.
+    Its `shape` includes the new labels but its `chains` do not, so only cells and parts work.
 
     Parameters
     ----------
     known : the posterior of the known labels
-    prior : of the ring
-    numbers : per mode one number for every new label, the key of its random stream
-    seed : of the fit
+    prior : prior of the ring
+    numbers : for each mode, one number per new label, the key of its random stream
+    seed : seed of the fit
     """
 
     known: Posterior = field(kw_only=True)
@@ -63,7 +64,7 @@ class Widened(Posterior):
     seed: int = field(kw_only=True)
 
     def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
-        """The posterior of the given levels of each mode, with slices for the new among them."""
+        """Posterior of the given levels of each mode, with slices for the new ones."""
         sizes = self.known.shape
         part = self.known.at_levels(
             [np.where(own < size, own, 0) for own, size in zip(levels, sizes, strict=True)]
@@ -75,7 +76,7 @@ class Widened(Posterior):
         return part
 
     def _draw(self, part: Posterior, mode: int, places: IntArray, new: IntArray) -> None:
-        """Fill the slices at `places` of a core with those of some new labels, in every draw."""
+        """Fill the slices at `places` of a core with draws for new labels, in every draw."""
         rows = [
             (chain, row) for chain, own in enumerate(self.chains) for row in range(len(own.flat))
         ]
@@ -100,7 +101,7 @@ class Widened(Posterior):
         self.engine.map_pieces(fill, range(len(rows)))
 
     def entries(self, coords: IntArray) -> FloatArray:
-        """f at `coords` for every draw, as of any posterior."""
+        """f at `coords` for every draw, as for any posterior."""
         part, places = self._part(coords)
         return part.entries(places)
 
@@ -111,7 +112,7 @@ class Widened(Posterior):
                 yield slice(begin + rows.start, begin + rows.stop), fitted
 
     def _cuts(self, coords: IntArray, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Pieces of the rows, halved until the slices that each needs fit in their budget."""
+        """Split the rows in half until the slices that each piece needs fit the budget."""
         own = coords[begin:end]
         if len(own) > 1 and np.any(own >= self.known.shape):
             needed = [len(np.unique(column)) for column in own.T]
@@ -123,7 +124,7 @@ class Widened(Posterior):
         yield begin, end
 
     def _bytes(self, n_slices: Sequence[int]) -> int:
-        """Bytes of so many slices of every mode, in all draws."""
+        """Bytes of the given numbers of slices per mode, in all draws."""
         return sum(
             draws.flat.itemsize
             * len(draws.flat)
@@ -132,7 +133,7 @@ class Widened(Posterior):
         )
 
     def _part(self, coords: IntArray) -> tuple[Posterior, IntArray]:
-        """A posterior of the slices that some cells need, and the cells in it."""
+        """Posterior of only the slices that some cells need, and those cells' coordinates in it."""
         if np.all(coords < self.known.shape):
             return self.known, coords
         levels, places = zip(

@@ -1,4 +1,4 @@
-"""Priors: one file each. `mode_prior.py` says what a prior of a mode's core must provide."""
+"""Priors: one file each. `mode_prior.py` defines what the prior of a mode must provide."""
 
 from bayesring.priors.bond_prior import BondPrior
 from bayesring.priors.entry_gamma import EntryGamma

@@ -1,4 +1,4 @@
-"""What the prior of the weights of a bond must say about itself."""
+"""Interface of the prior of bond weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BondPrior(Protocol):
 
     @property
     def learned(self) -> bool:
-        """Whether the weights are drawn; they stay at one otherwise."""
+        """Whether the weights are drawn; otherwise they stay at one."""
 
     def precisions(self, gains: FloatArray) -> FloatArray:
         """Prior precision of each weight given the gains."""
@@ -33,7 +33,7 @@ class BondPrior(Protocol):
         """Expectation of each gain given the weights and the expectations of the others."""
 
     def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
-        """Log p(weights, gains), constants included."""
+        """log p(weights, gains), constants included."""
 
     def expected_log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
-        """E log p(weights, gains) - E log q(gains), with q as `expect_gains` has it."""
+        """E log p(weights, gains) - E log q(gains), with q from `expect_gains`."""

@@ -46,15 +46,16 @@ class EntryGamma(ModePrior):
         return EntryPrecisions(rng.gamma(self.c0, 1 / self.d0, size=shape))
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: EntryPrecisions) -> FloatArray:
-        """Draw independent normals of the given precisions."""
+        """Draw independent normals with the given precisions."""
         return rng.standard_normal(shape) / np.sqrt(hyper.psi)
 
     def new_slices(
         self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
     ) -> FloatArray:
-        """Draw from the prior, as other slices say nothing: g sqrt(c0 / d0) is t with 2 c0 degrees.
+        """Draw from the prior: other slices carry no information about a new one.
 
-        Entries are at the quantiles of the noise.
+        g sqrt(c0 / d0) has a t distribution with 2 c0 degrees of freedom; entries are at the
+        quantiles of the noise.
         """
         sizes = -stdtrit(2 * self.c0, ndtr(-np.abs(noise)))
         return np.asarray(np.sign(noise) * sizes * np.sqrt(self.d0 / self.c0))
@@ -93,7 +94,7 @@ class EntryGamma(ModePrior):
         return SlicePrior(np.zeros((size, size)), diagonal, np.zeros((n_slices, size)))
 
     def log_prob(self, core: FloatArray, hyper: EntryPrecisions) -> float:
-        """Log p(core | psi) + log p(psi)."""
+        """log p(core | psi) + log p(psi)."""
         psi, c0, d0 = hyper.psi, self.c0, self.d0
         log_core = 0.5 * np.sum(np.log(psi / (2 * np.pi)) - psi * core**2)
         log_psi = np.sum(c0 * np.log(d0) - gammaln(c0) + (c0 - 1) * np.log(psi) - d0 * psi)

@@ -1,4 +1,4 @@
-"""The paper's first core prior: independent normals of known precision."""
+"""The paper's first core prior: independent normals with known precision."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Fixed(ModePrior):
     def new_slices(
         self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
     ) -> FloatArray:
-        """Draw independent normals: other slices say nothing."""
+        """Draw independent normals: other slices carry no information about a new one."""
         return np.asarray(noise / np.sqrt(self.precision))
 
     def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> FixedHyper:
@@ -54,7 +54,7 @@ class Fixed(ModePrior):
         return FixedHyper()
 
     def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> FixedHyper:
-        """Nothing to learn."""
+        """There is nothing to learn."""
         return FixedHyper()
 
     def estimate_hyper(self, parameters: FixedHyper) -> FixedHyper:
@@ -74,6 +74,6 @@ class Fixed(ModePrior):
         return SlicePrior(zero, np.full((1, size), self.precision), np.zeros((1, size)))
 
     def log_prob(self, core: FloatArray, hyper: FixedHyper) -> float:
-        """Log p(core)."""
+        """log p(core)."""
         constant = core.size * log(self.precision / (2 * pi))
         return float(0.5 * (constant - self.precision * np.sum(core**2)))

@@ -1,6 +1,6 @@
 """The multiplicative gamma process on the weights of a bond (Bhattacharya and Dunson, 2011).
 
-Weights and gains of a bond are (S, R_d); every strand has a process of its own.
+Weights and gains of a bond are (S, R_d); each strand has its own process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bayesring.model.types import FloatArray
 class GammaProcess:
     """lambda_r ~ N(0, 1 / phi_r), phi_r = delta_1 ... delta_r, delta_r ~ Ga(a0, 1).
 
-    With ``a0 > 1`` the precisions grow with r on average, so that later factors are shrunk more.
+    With ``a0 > 1`` the precisions grow with r on average, so later factors are shrunk more.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class GammaProcess:
             raise ValueError(f"a0 of GammaProcess must be above 1, got {self.a0!r}.")
 
     def precisions(self, gains: FloatArray) -> FloatArray:
-        """phi, as `gains`; factor r is included in its own product."""
+        """phi, in the shape of `gains`; phi_r includes delta_r."""
         return np.cumprod(gains, axis=-1)
 
     def draw_gains(self, rng: Generator, shape: tuple[int, int]) -> FloatArray:
@@ -74,7 +74,7 @@ class GammaProcess:
         return updated
 
     def log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
-        """Log p(lambda, delta), constants included."""
+        """log p(lambda, delta), constants included."""
         phi = self.precisions(gains)
         log_weights = 0.5 * np.sum(np.log(phi / (2 * np.pi)) - phi * weights**2)
         log_gains = np.sum((self.a0 - 1) * np.log(gains) - gains - gammaln(self.a0))
@@ -83,7 +83,7 @@ class GammaProcess:
     def expected_log_prob(self, weights: FloatArray, gains: FloatArray) -> float:
         """E log p(lambda, delta) + entropy of q, delta_r ~ Ga(a0 + (R - r + 1) / 2, .) under q.
 
-        The shapes of q never change, so its expectations `gains` tell all of it.
+        The shapes of q never change, so the expectations `gains` determine it completely.
         """
         shape = self.a0 + 0.5 * np.arange(gains.shape[-1], 0, -1)
         rate = shape / gains

@@ -37,12 +37,12 @@ class NormalGammaParameters(NamedTuple):
 class NormalGamma(ModePrior):
     """vec G[i] ~ N(mu, diag(psi)^-1), mu_k | psi_k ~ N(0, 1 / (k0 psi_k)), psi_k ~ Ga(c0, d0).
 
-    Slices with few observations fall back on the mean slice instead of on zero. Cheaper than
-    `NormalWishart` and fit for entry-wise updates, but blind to correlations of entries.
+    Slices with few observations fall back on the mean slice instead of zero. Cheaper than
+    `NormalWishart` and suitable for entry-wise updates, but ignores correlations between entries.
 
     Parameters
     ----------
-    k0 : how many slices' worth of belief in a mean of zero
+    k0 : strength of the belief in a zero mean, as a number of slices
     c0, d0 : shape and rate of the precisions
     """
 
@@ -75,7 +75,7 @@ class NormalGamma(ModePrior):
     def new_slices(
         self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
     ) -> FloatArray:
-        """Draw (mu, psi) given the slices, and new slices around that mean."""
+        """Draw (mu, psi) given the slices, then new slices around that mean."""
         return around_mean(noise, self.update_hyper(rng, core))
 
     def conditional(
@@ -132,7 +132,7 @@ class NormalGamma(ModePrior):
         return SlicePrior(np.zeros((size, size)), hyper.precision[None], linear)
 
     def log_prob(self, core: FloatArray, hyper: MeanAndPrecisions) -> float:
-        """Log p(core | mu, psi) + log p(mu | psi) + log p(psi)."""
+        """log p(core | mu, psi) + log p(mu | psi) + log p(psi)."""
         slices = core.reshape(len(core), -1)
         mean, psi, c0, d0 = hyper.mean, hyper.precision, self.c0, self.d0
         log_core = 0.5 * np.sum(np.log(psi / (2 * np.pi)) - psi * (slices - mean) ** 2)
@@ -142,6 +142,6 @@ class NormalGamma(ModePrior):
 
 
 def around_mean(noise: FloatArray, hyper: MeanAndPrecisions) -> FloatArray:
-    """Slices around their mean, of standard normal noise."""
+    """Slices around their mean, from standard normal noise."""
     slices = hyper.mean + noise.reshape(len(noise), -1) / np.sqrt(hyper.precision)
     return slices.reshape(noise.shape)

@@ -32,7 +32,7 @@ class NormalWishartParameters(NamedTuple):
     k: float
     """mu | Omega ~ N(m, (k Omega)^-1)."""
     nu: float
-    """degrees of freedom of Omega ~ W(W, nu)."""
+    """Degrees of freedom of Omega ~ W(W, nu)."""
     scale_inverse: FloatArray
     """W^-1, (K, K)."""
 
@@ -42,11 +42,11 @@ class NormalWishart(ModePrior):
     """vec G[i] ~ N(mu, Omega^-1), mu | Omega ~ N(0, (k0 Omega)^-1), Omega ~ W(W0, nu0).
 
     Here W0 = I / scale and nu0 = K + extra_degrees. A slice with few observations falls back on
-    the mean slice instead of on zero, and main effects come for free.
+    the mean slice instead of zero, and main effects come for free.
 
     Parameters
     ----------
-    k0 : how many slices' worth of belief in a mean of zero
+    k0 : strength of the belief in a zero mean, as a number of slices
     scale : W0 is the identity divided by this
     extra_degrees : degrees of freedom beyond the number of entries K; above -1
     """
@@ -76,7 +76,7 @@ class NormalWishart(ModePrior):
     def new_slices(
         self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
     ) -> FloatArray:
-        """Draw (mu, Omega) given the slices, and new slices around that mean."""
+        """Draw (mu, Omega) given the slices, then new slices around that mean."""
         return around_mean(noise, self.update_hyper(rng, core))
 
     def conditional(
@@ -102,12 +102,12 @@ class NormalWishart(ModePrior):
         return draw_normal_wishart(rng, self.conditional(core))
 
     def estimate_hyper(self, parameters: NormalWishartParameters) -> MeanAndPrecision:
-        """Mode of (mu, Omega) after sqrt(K) more degrees of freedom: m and (nu - K + sqrt(K)) W.
+        """Mode of (mu, Omega) with sqrt(K) extra degrees of freedom: m and (nu - K + sqrt(K)) W.
 
-        The mean of Omega, nu W, takes the K degrees of freedom that come with the prior for
-        slices seen, and pulls slices of many entries too hard. At the bare mode nothing would hold
-        entries that the data say nothing of; so they have variance scale / sqrt(K), with which a
-        ring of one strand has entries of variance one.
+        The mean of Omega, nu W, counts the prior's K degrees of freedom as observed slices, and
+        shrinks slices with many entries too hard. At the plain mode nothing would constrain
+        entries about which the data are uninformative. With the extra degrees of freedom they have
+        variance scale / sqrt(K), at which a ring with one strand has entries of variance one.
         """
         size = parameters.m.size
         degrees = parameters.nu - size + np.sqrt(size)
@@ -116,7 +116,7 @@ class NormalWishart(ModePrior):
     def expected_log_prob(
         self, core: FloatArray, spread: FloatArray, parameters: NormalWishartParameters
     ) -> float:
-        """E log p(core, mu, Omega) at the estimate, with the degrees of freedom that it adds."""
+        """E log p(core, mu, Omega) at the estimate, including its extra degrees of freedom."""
         prior = replace(self, extra_degrees=self.extra_degrees + float(np.sqrt(parameters.m.size)))
         hyper = self.estimate_hyper(parameters)
         return prior.log_prob(core, hyper) - 0.5 * float(np.sum(spread * hyper.precision))
@@ -128,7 +128,7 @@ class NormalWishart(ModePrior):
         return SlicePrior(hyper.precision, np.zeros((1, size)), linear)
 
     def log_prob(self, core: FloatArray, hyper: MeanAndPrecision) -> float:
-        """Log p(core | mu, Omega) + log p(mu, Omega)."""
+        """log p(core | mu, Omega) + log p(mu, Omega)."""
         slices = core.reshape(len(core), -1)
         n_slices, size = slices.shape
         mean, precision = hyper
@@ -160,7 +160,7 @@ def draw_normal_wishart(rng: Generator, parameters: NormalWishartParameters) -> 
 
 
 def around_mean(noise: FloatArray, hyper: MeanAndPrecision) -> FloatArray:
-    """Slices around their mean, of standard normal noise: mu + L^-T noise, L L' = Omega."""
+    """Slices around their mean, from standard normal noise: mu + L^-T noise, L L' = Omega."""
     lower = np.linalg.cholesky(hyper.precision)
     own = noise.reshape(len(noise), -1)
     slices = hyper.mean + solve_triangular(lower, own.T, lower=True, trans="T").T

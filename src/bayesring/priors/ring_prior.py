@@ -1,4 +1,4 @@
-"""The prior of a whole ring: one prior per mode, and one of the weights of the bonds."""
+"""The prior of a whole ring: one prior per mode and one for the bond weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RingPrior:
 
     Parameters
     ----------
-    modes : prior of the slices of each mode; a single one stands for all
+    modes : prior of the slices of each mode; a single prior applies to all modes
     weights : prior of the bond weights
     """
 
@@ -40,7 +40,7 @@ class RingPrior:
 
     @classmethod
     def of(cls, *modes: ModePrior) -> RingPrior:
-        """Unit weights for cores that all learn their scale, the gamma process for others."""
+        """Unit weights if all cores learn their scale, otherwise the gamma process."""
         learned = all(prior.learns_scale for prior in modes)
         return cls(modes, UnitWeights() if learned else GammaProcess())
 
@@ -50,7 +50,7 @@ class RingPrior:
         return all(prior.diagonal for prior in self.modes)
 
     def bind(self, axes: Sequence[Axis]) -> RingPrior:
-        """The prior of a ring whose modes are known: one prior for each."""
+        """Prior of a ring with known modes: one prior per mode."""
         modes = self.modes * len(axes) if len(self.modes) == 1 else self.modes
         if len(modes) != len(axes):
             raise ValueError(
@@ -60,5 +60,5 @@ class RingPrior:
         return replace(self, modes=bound)
 
     def for_shape(self, shape: Sequence[int]) -> RingPrior:
-        """One prior for each mode, bound to its number of labels unless it was bound before."""
+        """One prior per mode, bound to its number of labels unless it is already bound."""
         return self if len(self.modes) == len(shape) else self.bind([Axis(n) for n in shape])

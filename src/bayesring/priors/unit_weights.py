@@ -1,4 +1,4 @@
-"""Bond weights that are all one: for core priors that learn their scale themselves."""
+"""Bond weights fixed at one, for core priors that learn their scale themselves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bayesring.model.types import FloatArray
 class UnitWeights:
     """lambda_r = 1 for every factor, and no gains to learn.
 
-    Scale can move freely between the weights and cores whose covariance is learned. With both,
-    chains drift along that direction and predict worse (docs/choices.md); so the hierarchical prior
-    goes without weights.
+    Scale can move freely between weights and cores whose covariance is learned. With both, chains
+    drift along that direction and predict worse (docs/choices.md), so the hierarchical prior has
+    no weights.
     """
 
     learned = False

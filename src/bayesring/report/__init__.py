@@ -1,1 +1,1 @@
-"""Reports on fitted models: numbers first, then a page of HTML, or pictures with matplotlib."""
+"""Reports on fitted models: numbers first, then an HTML page or matplotlib pictures."""

@@ -1,4 +1,4 @@
-"""How to make a result again: the code, the command, the versions."""
+"""How to reproduce a result: the code, the command, the versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayesring.report.fitted import Fitted
 from bayesring.report.markup import facts, paragraph, section
 
 NEVER_MATTER = ("progress", "n_jobs")
-"""Parameters that no result depends on."""
+"""Parameters that do not affect results."""
 
 
 def again_section(fitted: Fitted) -> str:
@@ -24,7 +24,7 @@ def again_section(fitted: Fitted) -> str:
         "again",
         "How to reproduce it",
         paragraph(
-            "One seed gives one result, bit for bit, with the same versions on a like machine. "
+            "One seed gives one result, bit for bit, with the same versions on a similar machine. "
             "With the same observations:"
         ),
         f"<pre><code>{escape(code_again(fitted.description))}</code></pre>",
@@ -53,7 +53,7 @@ def code_again(description: Mapping[str, Any]) -> str:
 
 
 def _is_from(home: ModuleType, name: str) -> bool:
-    """Whether a class is one of a module's or package's own."""
+    """Whether a class is defined in a module or package."""
     return getattr(home, name, object).__module__.startswith(home.__name__)
 
 
@@ -65,7 +65,7 @@ def _class_names(value: Any) -> set[str]:
 
 
 def _python(value: Any) -> str:
-    """Part of a description as Python code: objects by their class, with their fields."""
+    """Part of a description as Python code: objects as class calls with their fields."""
     if isinstance(value, dict):
         fields = [f"{name}={_python(each)}" for name, each in value.items() if name != "class"]
         return f"{value['class']}({', '.join(fields)})"

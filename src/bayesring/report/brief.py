@@ -1,4 +1,4 @@
-"""The model at a glance, for notebooks."""
+"""Summary of a model for notebooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def brief(fitted: Fitted) -> str:
     diagnostics = fitted.diagnose()
     cells = prod(fitted.shape)
     scans = min(len(trace.log_likelihood) for trace in fitted.traces)
-    kept = min(fitted.warmup, scans - 1)  # online EM keeps no scan: its last look then
+    kept = min(fitted.warmup, scans - 1)  # online EM has no kept scans: use its last look
     share = percent(fitted.n_observations / cells)
     rows = {
         "data": times(f"{name} ({size:,})" for name, size in sizes),

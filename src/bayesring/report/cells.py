@@ -1,8 +1,8 @@
-"""Predictions that reports and pictures show: parts of the tensor, surprises, doubts, likeness.
+"""Predictions for reports and pictures: parts of the tensor, surprises, uncertainty, similarity.
 
 The work is bounded whatever the size of the tensor: predictions are made at chosen levels or at
 cells drawn at random with the model's own seed. Everything is a summary of predictions; cores are
-never looked at.
+never used.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from bayesring.posterior import Posterior
 from bayesring.posterior.suggest import candidate_cells, most_uncertain
 
 N_CANDIDATES = 20_000
-"""Observations, or cells, among which surprises and doubts are looked for."""
+"""Number of observations or cells searched for surprises and uncertain cells."""
 N_FIBRE = 200
-"""Cells over which two levels are compared."""
+"""Number of cells over which two levels are compared."""
 FEWEST_STEPS = 12
-"""Levels that a mode which is neither rows nor columns keeps when a part must shrink."""
+"""Number of levels kept by a mode that is neither rows nor columns if a part must shrink."""
 
 
 class Part(NamedTuple):
-    """Some levels of every mode, and all of the cells where they meet."""
+    """Some levels of every mode, and all cells where they intersect."""
 
     levels: tuple[IntArray, ...]
     observed: FloatArray
-    """NaN where nothing was observed; the mean where more than once."""
+    """NaN where nothing was observed; the mean of repeated observations."""
     mean: FloatArray
     deviation: FloatArray
-    """Error bar of a new observation; of the probability if there are but two values."""
+    """Error bar of a new observation; of the probability if values are binary."""
 
 
 def default_axes(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Rows and columns of a slice: two modes of one size, as in a picture, or the longest two."""
+    """Rows and columns of a slice: two modes of equal size, as in an image, or the longest two."""
     for mode, size in enumerate(shape):
         if size > 2 and size in shape[mode + 1 :]:
             return mode, shape.index(size, mode + 1)
@@ -49,7 +49,7 @@ def default_axes(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def part_sizes(shape: tuple[int, ...], budget: int) -> tuple[int, ...]:
-    """Levels per mode, so that the cells stay within a budget; rows and columns shrink last."""
+    """Number of levels per mode within a budget of cells; rows and columns shrink last."""
     sizes = list(shape)
     axes = default_axes(shape)
     steps = [mode for mode in range(len(shape)) if mode not in axes]
@@ -62,10 +62,10 @@ def part_sizes(shape: tuple[int, ...], budget: int) -> tuple[int, ...]:
 
 
 def choose_levels(counts: IntArray, n: int) -> IntArray:
-    """At most `n` levels of a mode in their order: evenly spread, or those observed most.
+    """At most `n` levels of a mode in order: evenly spread, or the most observed ones.
 
-    The latter where observations are uneven, so that an even choice would miss them: where the
-    median level has less than a third of the mean number.
+    The latter is used if observations are so uneven that an even choice would miss them: if the
+    median level has less than a third of the mean count.
     """
     size = len(counts)
     if n >= size:
@@ -78,7 +78,7 @@ def choose_levels(counts: IntArray, n: int) -> IntArray:
 def part(
     posterior: Posterior, observed: Observations | None, levels: Sequence[IntArray], noise: bool
 ) -> Part:
-    """Observed values and predictions where the given levels meet."""
+    """Observed values and predictions where the given levels intersect."""
     mean, deviation = posterior.at_levels(levels).tensor(noise)
     known = np.full(mean.shape, np.nan) if observed is None else _spread(observed, levels)
     return Part(tuple(levels), known, mean, deviation)
@@ -101,14 +101,14 @@ def _spread(observed: Observations, levels: Sequence[IntArray]) -> FloatArray:
 
 
 class Surprises(NamedTuple):
-    """Observed values far out in their predictive distribution, the farthest first."""
+    """Observed values far out in their predictive distribution, most extreme first."""
 
     coords: IntArray
     values: FloatArray
     mean: FloatArray
     deviation: FloatArray
     distance: FloatArray
-    """Error over error bar; for binary data the probability given to what was seen."""
+    """Error divided by error bar; for binary data the probability of the observed value."""
     n_searched: int
 
 
@@ -131,17 +131,17 @@ def surprises(
 
 
 class Doubts(NamedTuple):
-    """Cells without an observation whose mean is known least, the least known first."""
+    """Unobserved cells with the most uncertain means, most uncertain first."""
 
     coords: IntArray
     mean: FloatArray
     deviation: FloatArray
-    """Of the mean or probability itself, noise left out."""
+    """Standard deviation of the mean or probability itself, without noise."""
     n_searched: int
 
 
 def doubts(posterior: Posterior, observed: Observations | None, n: int, seed: int) -> Doubts:
-    """Search at most `N_CANDIDATES` cells, as `TensorRing.suggest` searches more of them."""
+    """Search at most `N_CANDIDATES` cells, like `TensorRing.suggest`, which searches more."""
     cells = candidate_cells(posterior.shape, observed, seed, N_CANDIDATES)
     rows, deviation = most_uncertain(posterior, cells, n)
     mean, _ = posterior.moments(cells[rows], noise=False)
@@ -149,15 +149,15 @@ def doubts(posterior: Posterior, observed: Observations | None, n: int, seed: in
 
 
 class Likeness(NamedTuple):
-    """Which levels of a mode behave alike."""
+    """Similarity of the levels of a mode."""
 
     levels: IntArray
-    """In an order that puts like beside like."""
+    """Ordered so that similar levels are adjacent."""
     correlation: FloatArray
-    """Of the predictions for two levels over the cells of the other modes."""
+    """Correlation of the predictions for two levels over the cells of the other modes."""
 
     def closest(self, n: int) -> list[tuple[int, int, float]]:
-        """The `n` pairs of places with the highest correlation."""
+        """The `n` pairs of positions with the highest correlation."""
         rows, columns = np.triu_indices(len(self.levels), 1)
         order = np.argsort(-self.correlation[rows, columns], kind="stable")[:n]
         return [
@@ -169,7 +169,7 @@ class Likeness(NamedTuple):
 def likeness(posterior: Posterior, mode: int, levels: IntArray, seed: int) -> Likeness:
     """Correlate predicted values of levels over random cells of the other modes, and sort them.
 
-    The order is that of hierarchical clustering (average linkage of 1 - correlation).
+    The order comes from hierarchical clustering (average linkage of 1 - correlation).
     """
     rng = np.random.default_rng([seed, mode])
     others = [rng.integers(0, size, N_FIBRE) for size in posterior.shape]
@@ -186,7 +186,7 @@ def likeness(posterior: Posterior, mode: int, levels: IntArray, seed: int) -> Li
 
 
 def _by_likeness(correlation: FloatArray) -> IntArray:
-    """Order in which like stands beside like."""
+    """Order that puts similar levels next to each other."""
     if len(correlation) < 3:
         return np.arange(len(correlation))
     distances = squareform(1.0 - correlation, checks=False)
@@ -194,7 +194,7 @@ def _by_likeness(correlation: FloatArray) -> IntArray:
 
 
 def _draw(seed: int, n: int) -> IntArray:
-    """All of `n` places, or as many as may be searched, drawn at random, in order."""
+    """All `n` indices, or a sorted random sample of as many as may be searched."""
     if n <= N_CANDIDATES:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, N_CANDIDATES, replace=False))

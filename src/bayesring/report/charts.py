@@ -1,4 +1,4 @@
-"""The still pictures of the page: numbers in, SVG out."""
+"""The static pictures of the page: numbers in, SVG out."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def pair_map(fitted: Fitted, modes: tuple[int, int], shares: FloatArray) -> str:
 
 
 def rank_chart(fitted: Fitted) -> str:
-    """Rank of every bond over the scans; colours tell bonds apart, dashes chains."""
+    """Rank of every bond over the scans; colours distinguish bonds, dashes chains."""
     lines = [
         Line(
             np.arange(1, len(path) + 1),
@@ -96,9 +96,9 @@ def rank_chart(fitted: Fitted) -> str:
 
 
 def path_chart(fitted: Fitted, name: str, each: Sequence[FloatArray], first: int) -> str:
-    """A number of the likelihood over the scans after the `first`, a line per chain.
+    """A number of the likelihood over the scans after the `first`, one line per chain.
 
-    Or over the looks of online EM, a line per ring.
+    For online EM, over the looks with one line per ring.
     """
     step, line = ("scan", "chain") if fitted.sampled else ("look", "ring")
     lines = [
@@ -118,7 +118,7 @@ def path_chart(fitted: Fitted, name: str, each: Sequence[FloatArray], first: int
 
 
 def calibration_chart(found: Calibration) -> str:
-    """Nominal against observed coverage, with the range that chance alone explains."""
+    """Observed against nominal coverage, with the range that chance alone explains."""
     nominal = np.concatenate([[0.0], found.nominal, [1.0]])
     lines = [
         Line(found.nominal, found.plain, 1, 1, "without correction"),
@@ -127,7 +127,7 @@ def calibration_chart(found: Calibration) -> str:
     alt = (
         "Observed against nominal coverage of held-out intervals; at 50 %, 80 % and 90 % "
         + ", ".join(f"{percent(found.at(level))}" for level in (0.5, 0.8, 0.9))
-        + " are inside. On the diagonal, intervals hold what they say."
+        + " are inside. On the diagonal, intervals have their nominal coverage."
     )
     return chart(
         lines,
@@ -142,7 +142,7 @@ def calibration_chart(found: Calibration) -> str:
 
 
 def reliability_chart(found: Reliability) -> str:
-    """Predicted probability against the share of ones."""
+    """Share of ones against predicted probability."""
     pairs = zip(found.predicted, found.observed, found.n, strict=True)
     alt = "Share of ones among held-out values by predicted probability: " + ", ".join(
         f"{percent(seen)} of {count:,} where {percent(told)} was predicted"
@@ -161,7 +161,7 @@ def reliability_chart(found: Reliability) -> str:
 
 
 def likeness_map(fitted: Fitted, mode: int, found: Likeness) -> str:
-    """Correlation of the predictions for the levels of a mode, like beside like."""
+    """Correlation of the predictions for the levels of a mode, similar levels adjacent."""
     texts = fitted.level_texts(mode, found.levels)
     low = min(float(found.correlation.min()), 0.99)
     name = fitted.labels.names[mode]
@@ -170,7 +170,7 @@ def likeness_map(fitted: Fitted, mode: int, found: Likeness) -> str:
     )
     picture = heatmap(
         (found.correlation - low) / (1 - low),
-        f"Correlation between levels of {name}; the most alike are {closest}.",
+        f"Correlation between levels of {name}; the most similar are {closest}.",
         SHARES,
         texts,
         texts,
@@ -187,7 +187,7 @@ def _binned_labels(fitted: Fitted, mode: int, n_bins: int) -> list[str]:
 
 
 def _robust_range(each: Sequence[FloatArray], first: int) -> tuple[float, float] | None:
-    """Range without the wild beginning of a chain; None for that of all the numbers."""
+    """Range without the wild beginning of a chain; None for the range of all numbers."""
     together = np.concatenate([path[first:] for path in each])
     low, high = np.quantile(together, [0.02, 0.98]).tolist()
     margin = 0.25 * (high - low)

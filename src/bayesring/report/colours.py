@@ -1,4 +1,4 @@
-"""Colours that colour-blind readers can tell apart, for the page and for matplotlib alike."""
+"""Colours that colour-blind readers can distinguish, for both the page and matplotlib."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from bayesring.model.types import FloatArray
 
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Okabe and Ito."""
+"""The Okabe-Ito palette."""
 VALUES, ERRORS, SHARES = "viridis", "magma", "cividis"
-"""Names of the colour maps: of values, of error bars, of shares and correlations."""
+"""Names of the colour maps for values, for error bars, and for shares and correlations."""
 ANCHORS = {
     "viridis": "440154 482475 414487 355f8d 2a788e 21918c 22a884 44bf70 7ad151 bddf26 fde725",
     "magma": "000004 140e36 3b0f70 641a80 8c2981 b73779 de4968 f7705c fe9f6d fecf92 fcfdbf",

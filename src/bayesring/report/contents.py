@@ -1,4 +1,4 @@
-"""All that a report says, as numbers: gathered once, then written as a page."""
+"""The contents of a report as numbers, gathered once and then written as a page."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from bayesring.report.fitted import Fitted
 from bayesring.report.summary import Calibration, Density, Reliability, Score
 
 PART_CELLS = 350_000
-"""Cells whose predictions the page carries, at six bytes each."""
+"""Number of cells whose predictions are stored in the page, at six bytes each."""
 MAP_BINS = 100
-"""Bins along a side of the picture of what is missing."""
+"""Number of bins along each side of the picture of known cells."""
 MOST_PAIRS = 6
-"""Pairs of modes of which that picture is shown."""
+"""Number of pairs of modes for which that picture is shown."""
 MOST_ALIKE = 32
-"""Levels of a mode in a map of likeness."""
+"""Number of levels of a mode in a similarity map."""
 N_LISTED = 15
-"""Rows of the lists of surprises and doubts."""
+"""Number of rows in the lists of surprises and uncertain cells."""
 
 
 class Contents(NamedTuple):
     """The numbers of a report."""
 
     density: Density | None
-    """None, as the next and `surprises`, if the model file has no observations."""
+    """None, like the next field and `surprises`, if the model file has no observations."""
     pairs: dict[tuple[int, int], FloatArray] | None
     diagnostics: Diagnostics
     scores: list[Score]
-    """Empty, and the next two None, if nothing was held out."""
+    """Empty if nothing was held out; the next two fields are then None."""
     calibration: Calibration | None
     reliability: Reliability | None
     part: Part
@@ -44,12 +44,12 @@ class Contents(NamedTuple):
 
 
 def n_steps(fitted: Fitted) -> int:
-    """Steps that `gather` announces."""
+    """Number of steps that `gather` reports."""
     return 5 + len(fitted.shape)
 
 
 def gather(fitted: Fitted, step: Callable[[str], None]) -> Contents:
-    """Work out all numbers; `step` is told what comes next."""
+    """Compute all numbers; `step` is called with the name of each step."""
     posterior, shape, held = fitted.posterior, fitted.shape, fitted.held_out
     step("data")
     known = None if fitted.observed is None else summary.distinct_cells(fitted.observed)
@@ -93,7 +93,7 @@ def gather(fitted: Fitted, step: Callable[[str], None]) -> Contents:
 
 
 def _pairs(known: IntArray, shape: tuple[int, ...]) -> dict[tuple[int, int], FloatArray]:
-    """Share of known cells over pairs of modes, the pair of the slices first."""
+    """Share of known cells over pairs of modes, starting with the rows and columns of slices."""
     axes = cells.default_axes(shape)
     pairs = sorted(combinations(range(len(shape)), 2), key=lambda pair: pair != axes)
     return {pair: summary.pair_density(known, shape, pair, MAP_BINS) for pair in pairs[:MOST_PAIRS]}

@@ -1,4 +1,4 @@
-"""The slices that readers move through: markup that the page's script fills, and its numbers."""
+"""The interactive slices: markup that the page's script fills, and its numbers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bayesring.report.colours import ERRORS, VALUES, anchors
 from bayesring.report.fitted import Fitted
 
 MOST = 2**16 - 1
-"""Numbers are sent as integers from 1 to this; 0 is a missing one."""
+"""Numbers are encoded as integers from 1 to this; 0 means missing."""
 CHOSEN = ' selected="selected"'
 TAIL = 0.01
-"""Share of values beyond either end of the colours, so that a few do not dull all others."""
+"""Share of values beyond either end of the colour scale, so that outliers do not dominate it."""
 
 
 def skeleton(fitted: Fitted, part: Part) -> str:
@@ -50,7 +50,7 @@ def skeleton(fitted: Fitted, part: Part) -> str:
 
 
 def data(fitted: Fitted, part: Part) -> dict[str, Any]:
-    """What the script draws: sizes, labels, numbers, colours."""
+    """Data for the script: sizes, labels, numbers, colours."""
     known = part.observed[np.isfinite(part.observed)]
     together = np.concatenate([known, np.ravel(part.mean)])
     values = (0.0, 1.0) if fitted.is_binary else _ends(together)
@@ -79,7 +79,7 @@ def data(fitted: Fitted, part: Part) -> dict[str, Any]:
 
 
 def _start(fitted: Fitted, part: Part) -> list[int]:
-    """Cell to begin with: in the middle of the slice with the most observations."""
+    """Initial cell: in the middle of the slice with the most observations."""
     axes = default_axes(fitted.shape)
     known = np.isfinite(part.observed)
     return [
@@ -91,7 +91,7 @@ def _start(fitted: Fitted, part: Part) -> list[int]:
 
 
 def place_in(part: Part, cell: IntArray) -> str:
-    """Place of a cell among the levels shown, or nothing if it is not shown."""
+    """Position of a cell among the levels shown, or None if it is not shown."""
     places = [
         int(np.searchsorted(chosen, index))
         for chosen, index in zip(part.levels, cell, strict=True)
@@ -123,13 +123,13 @@ def _ends(numbers: FloatArray) -> tuple[float, float]:
 
 
 def _quantiles(numbers: FloatArray) -> tuple[float, float]:
-    """Ends of the colours."""
+    """Ends of the colour scale."""
     low, high = np.quantile(numbers, [TAIL, 1 - TAIL]).tolist()
     return (low, high) if high > low else _ends(numbers)
 
 
 def _encode(numbers: FloatArray, ends: tuple[float, float]) -> str:
-    """Numbers between two ends as text: 16 bits each."""
+    """Numbers between two ends encoded as text, 16 bits each."""
     low, high = ends
     with np.errstate(invalid="ignore"):
         codes = 1 + np.round((numbers - low) / (high - low) * (MOST - 1))

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: the numbers of the report in, axes or figures out."""
+"""Matplotlib pictures: the numbers of the report in, axes or figures out."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from bayesring.report.fitted import Fitted
 from bayesring.report.summary import Calibration, Reliability
 
 STYLES = ("-", "--", ":", "-.")
-"""Lines that tell chains apart without colour."""
+"""Line styles that distinguish chains without colour."""
 DPI = 110
 N_TICKS = 8
 MOST_TICKS = 40
 
 
 def plot_slice(fitted: Fitted, part: Part, rows: int, columns: int) -> Figure:
-    """Observed, completed and error bar over two modes; the others have one level each."""
+    """Observed values, completed values and error bars over two modes; others have one level."""
     others = tuple(mode for mode in range(len(fitted.shape)) if mode not in (rows, columns))
     panels = [
         np.moveaxis(numbers, (rows, columns), (0, 1)).reshape(
@@ -66,7 +66,7 @@ def plot_slice(fitted: Fitted, part: Part, rows: int, columns: int) -> Figure:
 
 
 def plot_trace(fitted: Fitted) -> Figure:
-    """Noise, training error and log likelihood over all scans, a line per chain."""
+    """Noise, training error and log likelihood over all scans, one line per chain."""
     named = summary.paths(fitted.traces)
     figure, axes = plt.subplots(
         len(named), 1, figsize=(7.5, 2.1 * len(named)), sharex=True, layout="constrained"
@@ -92,7 +92,7 @@ def plot_trace(fitted: Fitted) -> Figure:
 
 
 def plot_rank(fitted: Fitted, axis: Axes | None = None) -> Axes:
-    """Rank of every bond over the scans; colours tell bonds apart, dashes chains."""
+    """Rank of every bond over the scans; colours distinguish bonds, dashes chains."""
     axis = axis or new_axes()
     for chain, paths in enumerate(summary.rank_paths(fitted.traces)):
         for bond, path in enumerate(paths.T):
@@ -111,7 +111,7 @@ def plot_rank(fitted: Fitted, axis: Axes | None = None) -> Axes:
 
 
 def plot_calibration(found: Calibration, axis: Axes | None = None) -> Axes:
-    """Nominal against observed coverage of held-out values."""
+    """Observed against nominal coverage of held-out values."""
     axis = axis or new_axes((4.5, 4.5))
     nominal = np.linspace(0, 1, 101)
     chance = summary.chance_range(nominal, found.n)
@@ -126,7 +126,7 @@ def plot_calibration(found: Calibration, axis: Axes | None = None) -> Axes:
 
 
 def plot_reliability(found: Reliability, axis: Axes | None = None) -> Axes:
-    """Predicted probability against the share of ones among held-out values."""
+    """Share of ones among held-out values against predicted probability."""
     axis = axis or new_axes((4.5, 4.5))
     bars = np.abs(np.stack([found.observed - found.lower, found.upper - found.observed]))
     axis.plot([0, 1], [0, 1], ":", color="0.5")
@@ -154,7 +154,7 @@ def plot_density(
 
 
 def plot_similarity(fitted: Fitted, mode: int, found: Likeness, axis: Axes | None = None) -> Axes:
-    """Correlation of the predictions for the levels of a mode, like beside like."""
+    """Correlation of the predictions for the levels of a mode, similar levels adjacent."""
     axis = axis or new_axes((6.5, 5.5))
     image = axis.imshow(found.correlation, interpolation="nearest", cmap=SHARES, vmax=1)
     axis.figure.colorbar(image, ax=axis, label="correlation of predictions")
@@ -172,8 +172,8 @@ def plot_bands(
     truth: FloatArray,
     deviation: FloatArray,
 ) -> Figure:
-    """Observed, completed, true picture and error bar of some bands of an image (rows, columns,
-    bands); missing cells of `observed` are NaN.
+    """Observed image, completed image, truth and error bar for some bands of an image (rows,
+    columns, bands); missing cells of `observed` are NaN.
     """
     figure, axes = plt.subplots(
         len(bands), 4, figsize=(11, 2.95 * len(bands)), squeeze=False, layout="constrained"
@@ -203,19 +203,19 @@ def plot_bands(
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write to a temporary name and rename, so that no half-written picture is left."""
+    """Write to a temporary name and rename, so that no half-written picture is left behind."""
     with replacing(path) as temporary:
         figure.savefig(temporary, format=path.suffix.removeprefix("."), dpi=DPI)
     plt.close(figure)
 
 
 def new_axes(size: tuple[float, float] = (6.5, 4)) -> Axes:
-    """Axes of a figure of their own."""
+    """Axes of a new figure."""
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def shade_warmup(axis: Axes, warmup: int) -> None:
-    """Grey ground behind the warm-up, and a grid."""
+    """Grey background for the warm-up, and a grid."""
     if warmup > 1:
         axis.axvspan(1, warmup, color="0.93", zorder=0)
     axis.grid(alpha=0.3)

@@ -1,4 +1,4 @@
-"""What reports and pictures are made from: a fitted model as plain parts."""
+"""The input of reports and pictures: a fitted model as plain parts."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from bayesring.posterior.convergence import Diagnostics, diagnose
 
 
 class Fitted(NamedTuple):
-    """A fitted model, taken apart."""
+    """The parts of a fitted model."""
 
     posterior: Posterior
     traces: Sequence[Trace]
     sampled: bool
-    """Whether there are chains; rings of online EM are none."""
+    """Whether there are chains; rings of online EM are not chains."""
     warmup: int
-    """Scans, or looks of online EM, of which no draw was kept."""
+    """Number of scans, or looks of online EM, without kept draws."""
     n_observations: int
     seed: int
     labels: Labels
     observed: Observations | None
-    """Training data in the user's units, sorted; None if the model file left them out."""
+    """Training data in the user's units, sorted; None if they are not in the model file."""
     held_out: HeldOut | None
     """None if there were too few observations to hold any out."""
     description: Mapping[str, Any]
@@ -46,11 +46,11 @@ class Fitted(NamedTuple):
 
     @property
     def value_name(self) -> str:
-        """What the values are called."""
+        """Name of the values."""
         return self.labels.value or "value"
 
     def counts(self) -> list[IntArray]:
-        """Observations of every level of every mode; all alike if there are none to count."""
+        """Number of observations of every level of every mode; all equal if there are none."""
         if self.observed is None:
             return [np.ones(size, dtype=np.int64) for size in self.shape]
         columns = zip(self.observed.coords.T, self.shape, strict=True)
@@ -63,7 +63,7 @@ class Fitted(NamedTuple):
         )
 
     def mode(self, name: str | int) -> int:
-        """Number of a mode given by name or number."""
+        """Index of a mode given by name or number."""
         if isinstance(name, str) and name in self.labels.names:
             return self.labels.names.index(name)
         if not isinstance(name, str) and 0 <= name < len(self.shape):
@@ -73,7 +73,7 @@ class Fitted(NamedTuple):
         )
 
     def level(self, mode: int, label: Any) -> int:
-        """Number of a level given by its label, or by the text of its label."""
+        """Index of a level given by its label, or by the text of its label."""
         levels = self.labels.levels[mode]
         known = np.arange(self.shape[mode]) if levels is None else levels
         same = np.flatnonzero(known.astype(str) == str(label))
@@ -85,6 +85,6 @@ class Fitted(NamedTuple):
         return int(same[0])
 
     def level_texts(self, mode: int, chosen: Sequence[int] | IntArray) -> list[str]:
-        """Labels of some levels of a mode as text; numbers from 0 if it has none."""
+        """Labels of some levels of a mode as text; numbers from 0 if it has no labels."""
         levels = self.labels.levels[mode]
         return [str(i if levels is None else levels[i]) for i in chosen]

@@ -1,4 +1,4 @@
-"""Small pieces of HTML that pages and notebooks share."""
+"""Small pieces of HTML shared by pages and notebooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def times(factors: Iterable[object]) -> str:
 
 
 class Cell(NamedTuple):
-    """A cell of a table: what is read, and what it is sorted by if that is another thing."""
+    """A cell of a table: its text, and its sort key if that differs."""
 
     text: str
     key: float | None = None
@@ -26,11 +26,11 @@ def table(
     caption: str,
     jumps: Sequence[str] = (),
 ) -> str:
-    """A table that readers can sort by any of its columns.
+    """A table that readers can sort by any column.
 
     Parameters
     ----------
-    jumps : for each row the place of a cell that the slices can show, or nothing
+    jumps : for each row the position of a cell that the slices can show, or None
     """
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
     lines = ""
@@ -44,7 +44,7 @@ def table(
 
 
 def facts(rows: Mapping[str, str]) -> str:
-    """A table of names and what they are."""
+    """A table of names and values."""
     lines = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>'
         for name, text in rows.items()
@@ -72,12 +72,12 @@ def figure(title: str, picture: str, note: str = "") -> str:
 
 
 def group(*parts: str) -> str:
-    """Figures side by side as far as there is room."""
+    """Figures side by side, as space allows."""
     return f'<div class="group">{"".join(parts)}</div>'
 
 
 def section(name: str, title: str, *parts: str) -> str:
-    """A part of the page that can be linked to."""
+    """A section of the page that can be linked to."""
     return (
         f'<section id="{name}" aria-labelledby="{name}-title">'
         f'<h2 id="{name}-title">{escape(title)}</h2>{"".join(parts)}</section>'

@@ -1,6 +1,6 @@
 "use strict";
 
-// Tables: a click on the head of a column sorts by it, a second one turns the order round.
+// Tables: clicking a column header sorts by it; clicking again reverses the order.
 function keyOf(row, column) {
   const cell = row.cells[column];
   return cell.dataset.key === undefined ? cell.textContent : Number(cell.dataset.key);
@@ -29,7 +29,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// Slices: an array of any order, of which two modes are shown and the others have sliders.
+// Slices: an array of any order; two modes are shown and the others have sliders.
 const data = JSON.parse(document.getElementById("data-of-slices").textContent);
 const sizes = data.labels.map((labels) => labels.length);
 const strides = sizes.map((_, mode) => sizes.slice(mode + 1).reduce((a, b) => a * b, 1));
@@ -94,7 +94,7 @@ function escapeText(text) {
   return box.innerHTML;
 }
 
-// Numbers of the slice shown, row by row.
+// Numbers of the current slice, row by row.
 function sliceOf(numbers) {
   const corner = placeOf({ [rows]: 0, [columns]: 0 });
   const slice = new Float64Array(sizes[rows] * sizes[columns]);
@@ -106,7 +106,7 @@ function sliceOf(numbers) {
   return slice;
 }
 
-// Numbers at the two ends of the colours: those of all slices, or of the one shown, completed.
+// Numbers at the ends of the colour scale, over all slices or over the current completed slice.
 function endsOf(numbers, colours) {
   if (!fitColours.checked || (data.binary && numbers !== deviation)) return colours.shown;
   const shown = sliceOf(numbers === observed ? mean : numbers).sort();
@@ -142,7 +142,7 @@ function drawPanel({ panel, stage, canvas, numbers, colours, title }) {
   stage.setAttribute(
     "aria-label",
     `${title}: ${data.value} by ${data.names[rows]} (down) and ${data.names[columns]} (across)` +
-      (others ? ` at ${others}` : "") + ". Arrow keys move the cell that is read out below.",
+      (others ? ` at ${others}` : "") + ". Arrow keys move the cell described below.",
   );
   ticks(panel.querySelector(".row-ticks"), rows, "top");
   ticks(panel.querySelector(".column-ticks"), columns, "left");
@@ -209,7 +209,7 @@ function drawCursor() {
   drawProfile();
 }
 
-// The row of the chosen cell as a curve: expected values with error bars, and what was observed.
+// The row of the chosen cell as a curve: expected values with error bars, and observed values.
 function drawProfile() {
   const box = document.getElementById("profile");
   const width = Math.max(box.clientWidth, 340);

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing else, and no network."""
+"""The report: a single HTML file without external resources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_page(fitted: Fitted, path: str | os.PathLike[str], progress: bool) -> 
 
 
 def render(fitted: Fitted, step: Callable[[str], None]) -> str:
-    """The page as text; `step` is told what comes next."""
+    """The page as text; `step` is called with the name of each step."""
     contents = gather(fitted, step)
     body = [
         sections.data_section(fitted, contents),

@@ -28,23 +28,23 @@ from bayesring.report.svg import number, percent
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 TOLERANCE = 0.04
-"""Coverage of 90 % intervals that is further off than this is worth a warning."""
+"""Deviation of the coverage of 90 % intervals that is worth a warning."""
 TITLES = {
     "rmse": "Training error (RMSE)",
     "accuracy": "Training accuracy",
     "log loss": "Training log loss",
 }
 NOTHING_HELD_OUT = (
-    "Nothing was held out: a tenth of the data is set aside during warm-up only from 500 "
-    "observations and 80 warm-up scans on. How well unseen cells are predicted is therefore not "
-    "known; to learn it, keep some values back, fit the rest and compare."
+    "Nothing was held out: a tenth of the data is set aside during warm-up only with at least 500 "
+    "observations and 80 warm-up scans. How well unseen cells are predicted is therefore not "
+    "known; to find out, keep some values back, fit the rest and compare."
 )
 NOT_SAMPLED = (
-    "These rings were learned by online EM: there are no chains whose agreement could be judged. "
-    "Draws come from a normal around each ring's estimate, so intervals are rougher than those of "
-    "Gibbs sampling."
+    "These rings were learned by online EM, so there are no chains whose agreement could be "
+    "checked. Draws come from a normal around each ring's estimate, so intervals are rougher than "
+    "with Gibbs sampling."
 )
-NOT_CHECKED = "Nothing was held out, so it is not checked whether intervals hold what they say."
+NOT_CHECKED = "Nothing was held out, so the calibration of the intervals was not checked."
 
 
 def headlines(fitted: Fitted, contents: Contents) -> list[str]:
@@ -58,18 +58,18 @@ def headlines(fitted: Fitted, contents: Contents) -> list[str]:
     if contents.scores:
         best = contents.scores[0]
         said.append(
-            f"On values it had not seen, the {best.name} is {number(best.value)}; without the "
-            f"model, from the average alone, it would be {number(best.baseline)}."
+            f"On values it had not seen, the {best.name} is {number(best.value)}; predicting the "
+            f"average everywhere would give {number(best.baseline)}."
         )
     else:
-        said.append("How well it predicts values that it has not seen was not measured.")
+        said.append("How well it predicts unseen values was not measured.")
     if contents.calibration is not None:
         said.append(
-            f"Its 90 % intervals held {percent(contents.calibration.at(0.9))} of those values."
+            f"Its 90 % intervals covered {percent(contents.calibration.at(0.9))} of those values."
         )
     problems = len(cautions(fitted, contents))
     said.append(
-        f"{problems} point{'s' * (problems > 1)} to look at before relying on it, listed under "
+        f"{problems} point{'s' * (problems > 1)} to check before relying on it, listed under "
         "“Can it be trusted?”."
         if problems
         else "The checks of chains and intervals found nothing wrong."
@@ -78,37 +78,37 @@ def headlines(fitted: Fitted, contents: Contents) -> list[str]:
 
 
 def cautions(fitted: Fitted, contents: Contents) -> list[str]:
-    """What is wrong, in plain words, with what to do."""
+    """What is wrong, in plain words, and what to do about it."""
     said = list(contents.diagnostics.problems)
     said += [
         f"On held-out values the {score.name} is {number(score.value)}, worse than "
-        f"{number(score.baseline)} from the average alone: the model is too sure of some values; "
-        "try a smaller rank=, and look for extreme values."
+        f"{number(score.baseline)} from predicting the average: the model is too sure of some "
+        "values; try a smaller rank=, and look for extreme values."
         for score in contents.scores
         if score.is_worse
     ]
     if contents.calibration is not None:
         inside = contents.calibration.at(0.9)
         if abs(inside - 0.9) > TOLERANCE:
-            how, what = ("narrow", "too sure") if inside < 0.9 else ("wide", "too careful")
+            how, what = ("narrow", "too sure") if inside < 0.9 else ("wide", "too cautious")
             said.append(
-                f"90 % intervals held {percent(inside)} of the held-out values: they are too "
-                f"{how}, the model is {what}; look for outliers, or ask for another level."
+                f"90 % intervals covered {percent(inside)} of the held-out values: they are too "
+                f"{how}, and the model is {what}; look for outliers, or use another level."
             )
     if contents.density is not None:
         for name, shares in zip(fitted.labels.names, contents.density.by_mode, strict=True):
             empty = int(np.sum(shares == 0))
             if empty:
                 said.append(
-                    f"{empty:,} of {len(shares):,} levels of {name} have no observation: their "
-                    "cells are guessed from the other levels alone, with wide error bars; leave "
-                    "them out if they mean nothing."
+                    f"{empty:,} of {len(shares):,} levels of {name} have no observations: their "
+                    "cells are predicted from the other levels alone, with wide error bars; remove "
+                    "them if they are not meaningful."
                 )
     return said
 
 
 def data_section(fitted: Fitted, contents: Contents) -> str:
-    """What the data were."""
+    """The data."""
     names, shape = fitted.labels.names, fitted.shape
     rows = {
         "modes": ", ".join(f"{name} ({size:,})" for name, size in zip(names, shape, strict=True)),
@@ -117,8 +117,8 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
         "values": "0 or 1" if fitted.is_binary else "real numbers",
     }
     if fitted.observed is None or contents.density is None or contents.pairs is None:
-        missing = "The model file holds no observations: there were too many, or several lots."
-        return section("data", "What the data were", facts(rows), paragraph(missing, "note"))
+        missing = "The model file holds no observations: there were too many, or several batches."
+        return section("data", "The data", facts(rows), paragraph(missing, "note"))
     values = fitted.observed.values
     rows["known cells"] = f"{contents.density.n_cells:,} ({percent(contents.density.share)})"
     rows[fitted.value_name] = (
@@ -135,17 +135,17 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
         figure(f"Known cells, {names[a]} by {names[b]}", charts.pair_map(fitted, (a, b), shares))
         for (a, b), shares in contents.pairs.items()
     ]
-    return section("data", "What the data were", facts(rows), group(*by_mode), group(*pairs))
+    return section("data", "The data", facts(rows), group(*by_mode), group(*pairs))
 
 
 def found_section(fitted: Fitted, contents: Contents) -> str:
-    """What was found."""
+    """The fit."""
     n_scans = len(fitted.traces[0].rank)
     ranks = ", ".join(times(draws.rank) for draws in fitted.posterior.chains)
     pictures = []
     if fitted.sampled:
         rows = {
-            "rank": f"{ranks} (one number per bond, chain after chain)",
+            "rank": f"{ranks} (one number per bond, chain by chain)",
             "chains": f"{len(fitted.traces)} of {n_scans:,} scans, the first {fitted.warmup:,} "
             "warm-up",
             "kept draws": f"{fitted.posterior.n_draws:,}",
@@ -154,7 +154,7 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
         pictures.append(figure("Rank", charts.rank_chart(fitted), caption))
     else:
         rows = {
-            "rank": f"{ranks} (one number per bond, ring after ring)",
+            "rank": f"{ranks} (one number per bond, ring by ring)",
             "rings": f"{len(fitted.traces)}, learned by online EM",
             "draws": f"{fitted.posterior.n_draws:,} around their estimates",
         }
@@ -170,12 +170,12 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
                 [Cell(name), Cell(number(value), value), Cell(number(base), base)]
                 for name, value, base, _ in contents.scores
             ],
-            f"Error on {len(fitted.held_out.values):,} values held out at first, "
+            f"Error on {len(fitted.held_out.values):,} values held out initially and "
             "predicted before the model saw them",
         )
     else:
         scores = paragraph(NOTHING_HELD_OUT, "note")
-    return section("found", "What was found", facts(rows), scores, group(*pictures))
+    return section("found", "The fit", facts(rows), scores, group(*pictures))
 
 
 def trust_section(fitted: Fitted, contents: Contents) -> str:
@@ -186,7 +186,7 @@ def trust_section(fitted: Fitted, contents: Contents) -> str:
     verdict = (
         listing(said, "cautions")
         if said
-        else paragraph("No check of chains, intervals or data found anything wrong.", "fine")
+        else paragraph("The checks of chains, intervals and data found nothing wrong.", "fine")
     )
     calibration = _calibration_part(fitted, contents)
     return section("trust", "Can it be trusted?", verdict, calibration, *parts)
@@ -203,8 +203,8 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
     chains = table(
         columns,
         rows,
-        f"Chains agree where R-hat is below {RHAT_LIMIT}, and error bars are "
-        f"settled where the effective draws (ESS) are above {needed}",
+        f"Chains agree if R-hat is below {RHAT_LIMIT}, and error bars are "
+        f"reliable if the effective sample size (ESS) is above {needed}",
     )
     traces = [
         figure(
@@ -217,23 +217,23 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
 
 
 def says_section(fitted: Fitted, contents: Contents) -> str:
-    """What it says."""
+    """Results."""
     names = fitted.labels.names
     maps = [
         figure(
-            f"Which levels of {names[mode]} are alike",
+            f"Which levels of {names[mode]} are similar",
             charts.likeness_map(fitted, mode, found),
             _shown(len(found.levels), fitted.shape[mode]),
         )
         for mode, found in contents.likeness.items()
     ]
     note = (
-        "Correlation of the predicted values of two levels over cells of the other modes, like "
-        "beside like."
+        "Correlation of the predicted values of two levels over cells of the other modes, with "
+        "similar levels next to each other."
     )
     return section(
         "says",
-        "What it says",
+        "Results",
         explorer.skeleton(fitted, contents.part),
         _surprise_table(fitted, contents),
         _doubt_table(fitted, contents),
@@ -243,14 +243,14 @@ def says_section(fitted: Fitted, contents: Contents) -> str:
 
 
 def _calibration_part(fitted: Fitted, contents: Contents) -> str:
-    """Coverage of intervals, or how probabilities turn out; or that nothing is known."""
+    """Calibration of intervals or probabilities, or a note that it was not checked."""
     if contents.reliability is not None and fitted.held_out is not None:
         return group(
             figure(
-                "Do probabilities hold?",
+                "Are the probabilities calibrated?",
                 charts.reliability_chart(contents.reliability),
                 f"{len(fitted.held_out.values):,} held-out values, by predicted probability. "
-                "Where probabilities hold, dots lie on the diagonal; bars are 95 % intervals.",
+                "If they are calibrated, dots lie on the diagonal; bars are 95 % intervals.",
             )
         )
     found = contents.calibration
@@ -261,17 +261,17 @@ def _calibration_part(fitted: Fitted, contents: Contents) -> str:
         for level in COVERAGE_LEVELS
     ]
     curve = figure(
-        "Do intervals hold what they say?",
+        "Are the intervals calibrated?",
         charts.calibration_chart(found),
-        f"{found.n:,} held-out values. Intervals are corrected by held-out errors; here each half "
-        "of the values is corrected by the other half. Grey: what chance alone would do.",
+        f"{found.n:,} held-out values. Intervals are corrected with held-out errors; here each "
+        "half of the values is corrected with the other half. Grey: range expected by chance.",
     )
     coverage = table(["interval", "values inside"], rows, "Coverage of held-out values")
     return group(curve, coverage)
 
 
 def _surprise_table(fitted: Fitted, contents: Contents) -> str:
-    """Observed values that the model finds hard to believe."""
+    """Observed values that the model finds surprising."""
     found = contents.surprises
     if found is None:
         return paragraph("Surprises are not listed: the model file holds no observations.", "note")
@@ -279,7 +279,7 @@ def _surprise_table(fitted: Fitted, contents: Contents) -> str:
         columns = {
             "observed": found.values,
             "probability of 1": found.mean,
-            "probability of what was seen": found.distance,
+            "probability of the observed value": found.distance,
         }
     else:
         columns = {
@@ -294,14 +294,14 @@ def _surprise_table(fitted: Fitted, contents: Contents) -> str:
         contents,
         found.coords,
         columns,
-        f"Observed values far from what the model expects, of {found.n_searched:,} looked at. The "
-        "model has seen them, so they pull it their way: look for slips of measurement or copying, "
-        "and for real events.",
+        f"Observed values far from what the model expects, out of {found.n_searched:,} checked. "
+        "The model has seen them, so they pull it towards them: look for errors of measurement or "
+        "copying, and for real events.",
     )
 
 
 def _doubt_table(fitted: Fitted, contents: Contents) -> str:
-    """Cells that the model knows least about."""
+    """Cells the model knows least about."""
     found = contents.doubts
     expected = "probability of 1" if fitted.is_binary else "expected"
     return _cell_table(
@@ -310,8 +310,8 @@ def _doubt_table(fitted: Fitted, contents: Contents) -> str:
         contents,
         found.coords,
         {expected: found.mean, "its error bar": found.deviation},
-        "Cells without observation where the expected value is known least, of "
-        f"{found.n_searched:,} looked at: measuring these would teach most.",
+        "Unobserved cells with the most uncertain expected values, out of "
+        f"{found.n_searched:,} checked: these are the most worth measuring.",
     )
 
 
@@ -323,7 +323,7 @@ def _cell_table(
     columns: Mapping[str, FloatArray],
     caption: str,
 ) -> str:
-    """Cells by their labels, sorted as the levels are, with some numbers about them."""
+    """Cells by their labels, which sort in the order of the levels, with numbers about them."""
     rows = []
     for place, cell in enumerate(coords):
         labels = [

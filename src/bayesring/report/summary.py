@@ -1,4 +1,4 @@
-"""Numbers about the data and the chains that reports and pictures show: plain functions."""
+"""Numbers about the data and the chains for reports and pictures, as plain functions."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from bayesring.model.types import FloatArray, IntArray
 LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
 """Nominal levels at which coverage is measured."""
 TINY_UNITS = 1e6
-"""Values in these units are large beside any noise that a likelihood may add."""
+"""Values in these units are large compared with any noise that a likelihood may add."""
 APART = 0.06
-"""Distance between lines of equal rank in a picture."""
+"""Offset between lines of equal rank in a picture."""
 N_BINS = 10
-"""Bins of predicted probability in a reliability diagram."""
+"""Number of bins of predicted probability in a reliability diagram."""
 
 
 class Density(NamedTuple):
     """How much of a tensor was observed."""
 
     n_cells: int
-    """Cells with at least one observation."""
+    """Number of cells with at least one observation."""
     share: float
     """Their share of all cells."""
     by_mode: tuple[FloatArray, ...]
-    """For each mode (I_d,), the share of every level's cells."""
+    """For each mode (I_d,), the share of known cells of every level."""
 
 
 def distinct_cells(observed: Observations) -> IntArray:
-    """Coordinates of the cells with at least one of some sorted observations, each once."""
+    """Distinct coordinates of sorted observations."""
     coords = observed.coords.astype(np.int64)
     is_new = np.any(np.diff(coords, axis=0) != 0, axis=1)
     return np.asarray(coords[np.append(True, is_new)])
 
 
 def density(cells: IntArray, shape: tuple[int, ...]) -> Density:
-    """Share of the cells of a tensor, and of every level of it, that are among `cells`."""
+    """Share of the cells of a tensor, and of each of its levels, that are in `cells`."""
     total = prod(shape)
     by_mode = tuple(
         np.bincount(cells[:, mode], minlength=size) / (total // size)
@@ -56,7 +56,7 @@ def density(cells: IntArray, shape: tuple[int, ...]) -> Density:
 def pair_density(
     cells: IntArray, shape: tuple[int, ...], modes: tuple[int, int], most: int
 ) -> FloatArray:
-    """Share of known cells over two modes, levels put together into at most `most` bins each."""
+    """Share of known cells over two modes, with levels grouped into at most `most` bins each."""
     rows, columns = modes
     bins = [min(shape[mode], most) for mode in modes]
     places = [cells[:, mode] * n // shape[mode] for mode, n in zip(modes, bins, strict=True)]
@@ -70,20 +70,20 @@ def pair_density(
 
 
 def paths(traces: Sequence[Trace]) -> dict[str, list[FloatArray]]:
-    """What was seen at every scan, (scans,) per chain: the likelihood's numbers, log likelihood."""
+    """Traces over all scans, (scans,) per chain: the likelihood's numbers, log likelihood."""
     named = {name: [trace.described[name] for trace in traces] for name in traces[0].described}
     return named | {"log likelihood": [trace.log_likelihood for trace in traces]}
 
 
 def rank_paths(traces: Sequence[Trace]) -> list[FloatArray]:
-    """Rank of every bond at every scan (scans, D), per chain, set apart a little to be seen."""
+    """Rank of every bond at every scan (scans, D), per chain, slightly offset to be visible."""
     n_bonds = traces[0].rank.shape[1]
     offsets = APART * (np.arange(n_bonds) - (n_bonds - 1) / 2)
     return [trace.rank + offsets for trace in traces]
 
 
 class Score(NamedTuple):
-    """How good predictions of held-out values are, beside the best guess that ignores the keys."""
+    """Score of predictions of held-out values, and of the best guess that ignores the keys."""
 
     name: str
     value: float
@@ -104,7 +104,7 @@ def held_out_scores(held: HeldOut, is_binary: bool) -> list[Score]:
             Score("root mean squared error", *_both(metrics.rmse, held, guess)),
             Score("mean absolute error", *_both(metrics.mae, held, guess)),
         ]
-    scores = [Score("share of right guesses", *_both(metrics.accuracy, held, guess), True)]
+    scores = [Score("accuracy", *_both(metrics.accuracy, held, guess), True)]
     if 0 < guess[0] < 1:
         area = metrics.auc(held.values, held.mean)
         scores.insert(0, Score("area under the curve", area, 0.5, True))
@@ -119,15 +119,15 @@ def _both(
 
 
 class Calibration(NamedTuple):
-    """Nominal against observed coverage of central intervals, (levels,) each."""
+    """Nominal and observed coverage of central intervals, (levels,) each."""
 
     nominal: FloatArray
     observed: FloatArray
-    """Of intervals corrected as those that the model reports."""
+    """Coverage of intervals with the model's correction."""
     plain: FloatArray
-    """Of intervals without that correction."""
+    """Coverage of intervals without that correction."""
     n: int
-    """Values that coverage was measured on."""
+    """Number of values on which coverage was measured."""
 
     def at(self, level: float) -> float:
         """Observed coverage at one of `LEVELS`."""
@@ -137,8 +137,8 @@ class Calibration(NamedTuple):
 def calibration(held: HeldOut, likelihood: Likelihood) -> Calibration:
     """Coverage of the intervals for held-out values.
 
-    The likelihood corrects its intervals by what it saw on held-out values. To see what that is
-    worth, the values are cut into two halves: each is corrected by the other one.
+    The likelihood corrects its intervals with held-out values. To evaluate the correction, the
+    values are split into two halves, and each is corrected with the other.
     """
     errors = (held.values - held.mean) / held.std
     is_even = np.arange(len(errors)) % 2 == 0
@@ -152,15 +152,15 @@ def calibration(held: HeldOut, likelihood: Likelihood) -> Calibration:
 
 
 def chance_range(level: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """Ends of the range in which 95 % of measured coverages lie if `n` intervals are right."""
+    """Range that contains 95 % of measured coverages if `n` intervals are calibrated."""
     half = ndtri(0.975) * np.sqrt(level * (1 - level) / n)
     return np.maximum(level - half, 0.0), np.minimum(level + half, 1.0)
 
 
 def _reach(likelihood: Likelihood, errors: FloatArray) -> FloatArray:
-    """Error bars that central intervals reach to at `LEVELS`, after a look at some errors.
+    """Half-widths of central intervals at `LEVELS`, in error bars, calibrated on some errors.
 
-    The errors, in error bars, are shown in units so small that no noise is found beyond the bars.
+    The errors, in error bars, are passed in units so small that no noise is found beyond the bars.
     """
     bars = np.full_like(errors, TINY_UNITS**2)
     taught = likelihood.calibrate(TINY_UNITS * errors, np.zeros_like(errors), bars)
@@ -169,7 +169,7 @@ def _reach(likelihood: Likelihood, errors: FloatArray) -> FloatArray:
 
 
 class Reliability(NamedTuple):
-    """Predicted probability against how often a one was seen, one number per bin that is used."""
+    """Predicted probability and observed share of ones, one number per non-empty bin."""
 
     predicted: FloatArray
     observed: FloatArray
@@ -177,11 +177,11 @@ class Reliability(NamedTuple):
     """Ends of the central 95 % interval of the observed share (Jeffreys)."""
     upper: FloatArray
     n: IntArray
-    """Predictions in the bin."""
+    """Number of predictions in the bin."""
 
 
 def reliability(values: FloatArray, probability: FloatArray) -> Reliability:
-    """Sort predictions into bins of equal width and compare with what happened in each."""
+    """Sort predictions into bins of equal width and compare them with the outcomes in each."""
     bins = np.minimum((probability * N_BINS).astype(int), N_BINS - 1)
     count = np.bincount(bins, minlength=N_BINS)
     used = count > 0

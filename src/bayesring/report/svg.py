@@ -19,17 +19,17 @@ from bayesring.report.colours import anchors, paint
 WIDTH, HEIGHT = 400, 240
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42
 MAX_POINTS = 400
-"""Points of a line that are drawn; longer lines are thinned."""
+"""Maximum number of points drawn per line; longer lines are thinned."""
 DASHES = ("none", "6 3", "2 2", "8 3 2 3")
-"""Styles that tell chains apart without colour."""
+"""Line styles that distinguish chains without colour."""
 MAP_SIDE = 300
 """Longer side of a map."""
 LETTER = 4.9
 """Width of a small letter."""
 LABEL_LENGTH = 16
-"""Letters of a label that are shown."""
+"""Maximum number of letters shown of a label."""
 MAX_LABELS = 40
-"""Labels along one side of a map; of more, some are left out."""
+"""Maximum number of labels along one side of a map."""
 
 Ticks = Sequence[tuple[float, str]]
 
@@ -64,16 +64,16 @@ class Frame(NamedTuple):
     y_high: float
 
     def x(self, x: float) -> float:
-        """Place of a number along the chart."""
+        """Horizontal position of a number in the chart."""
         return LEFT + (WIDTH - LEFT - RIGHT) * (x - self.x_low) / (self.x_high - self.x_low)
 
     def y(self, y: float) -> float:
-        """Place of a number down the chart."""
+        """Vertical position of a number in the chart."""
         share = (y - self.y_low) / (self.y_high - self.y_low)
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
 
     def points(self, x: FloatArray | IntArray, y: FloatArray) -> str:
-        """Places of several points as text."""
+        """Positions of several points as text."""
         return " ".join(f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in zip(x, y, strict=True))
 
 
@@ -97,8 +97,8 @@ def chart(
     ----------
     alt : what the picture shows, in words
     band : an area behind the lines
-    bars : upright error bars (x, lower, upper)
-    shade : range of x where the ground is grey
+    bars : vertical error bars (x, lower, upper)
+    shade : range of x with a grey background
     diagonal : whether to draw the line where x = y
     """
     frame = Frame(
@@ -180,7 +180,7 @@ def colour_bar(colours: str, low: str, high: str) -> str:
 
 
 def label_ticks(labels: Sequence[str]) -> list[tuple[float, str]]:
-    """As many evenly spread labels of levels as fit along a chart, with their places."""
+    """As many evenly spread labels of levels as fit along a chart, with their positions."""
     n = int((WIDTH - LEFT - RIGHT) / (_length(labels) + 20))
     places = np.linspace(0, len(labels) - 1, min(max(n, 2), 6, len(labels))).round().astype(int)
     return [(place, labels[place]) for place in places.tolist()]
@@ -197,7 +197,7 @@ def ticks(low: float, high: float, n: int = 5) -> list[tuple[float, str]]:
 
 
 def number(value: float | np.floating[Any]) -> str:
-    """A number as a reader would write it, to three figures."""
+    """A number in readable form, to three significant figures."""
     if value == 0:
         return "0"
     size = abs(float(value))
@@ -207,12 +207,12 @@ def number(value: float | np.floating[Any]) -> str:
 
 
 def percent(share: float | np.floating[Any]) -> str:
-    """A share, to three figures."""
+    """A percentage, to three significant figures."""
     return f"{100 * share:.3g} %"
 
 
 def png(pixels: NDArray[np.uint8]) -> str:
-    """A picture (rows, columns, 3) as a data address."""
+    """A picture (rows, columns, 3) as a data URL."""
     rows, columns, _ = pixels.shape
     lines = np.concatenate([np.zeros((rows, 1), np.uint8), pixels.reshape(rows, -1)], axis=1)
     header = struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0)
@@ -279,7 +279,7 @@ def _names(x_label: str, y_label: str) -> list[str]:
 
 
 def _legend(lines: Sequence[Line]) -> str:
-    """What the lines are, if they have names."""
+    """Legend of the lines that have names."""
     items = [
         f'<span><svg class="key" viewBox="0 0 26 8" aria-hidden="true"><polyline '
         f'class="c{line.colour}" stroke-dasharray="{DASHES[line.dash % len(DASHES)]}" '
@@ -302,14 +302,14 @@ def _range(numbers: Sequence[FloatArray | IntArray]) -> tuple[float, float]:
 
 
 def _some_labels(labels: Sequence[str], length: float, most: int) -> list[tuple[int, str]]:
-    """As many labels as a side of a map has room for, evenly spread."""
+    """As many evenly spread labels as fit along a side of a map."""
     most = max(1, min(most, int(length / 9)))
     every = -(-len(labels) // most)
     return [(place, labels[place]) for place in range(0, len(labels), every)]
 
 
 def _length(labels: Sequence[str]) -> float:
-    """Room that the longest label takes."""
+    """Space that the longest label takes."""
     return LETTER * min(max(map(len, labels)), LABEL_LENGTH)
 
 

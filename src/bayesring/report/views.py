@@ -1,4 +1,4 @@
-"""Pictures of a fitted model, by the names of the methods that show them."""
+"""Pictures of a fitted model, named after the methods that show them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bayesring.report.contents import MAP_BINS, MOST_ALIKE
 from bayesring.report.fitted import Fitted
 
 MOST_SHOWN = 400
-"""Levels along a side of a slice; of longer modes some are shown."""
+"""Maximum number of levels along a side of a slice; longer modes are thinned."""
 
 
 def report(fitted: Fitted, path: str | os.PathLike[str], progress: bool) -> Path:
-    """Write one HTML page that needs no network: data, findings, checks, slices, settings."""
+    """Write a single offline HTML page: data, findings, checks, slices, settings."""
     return page.write_page(fitted, path, progress)
 
 
@@ -33,8 +33,8 @@ def plot_slice(
 
     Parameters
     ----------
-    at : label of each other mode, by name or number; the best observed level if not given
-    rows, columns : modes by name or number; the two longest if not given
+    at : label of each other mode, by mode name or number; defaults to the best observed level
+    rows, columns : modes by name or number; default to the two longest
     """
     axes = _axes(fitted, rows, columns, [fitted.mode(name) for name in at or {}])
     chosen = {fitted.mode(name): label for name, label in (at or {}).items()}
@@ -61,10 +61,10 @@ def plot_rank(fitted: Fitted, ax: Any = None) -> Any:
 
 
 def plot_calibration(fitted: Fitted, ax: Any = None) -> Any:
-    """Whether intervals, or probabilities, hold on held-out values; returns the Axes."""
+    """Calibration of intervals or probabilities on held-out values; returns the Axes."""
     if fitted.held_out is None:
         raise ValueError(
-            "nothing was held out to check intervals with: it takes 500 observations or more."
+            "nothing was held out to check intervals with: this needs at least 500 observations."
         )
     if fitted.is_binary:
         found = summary.reliability(fitted.held_out.values, fitted.held_out.mean)
@@ -76,9 +76,9 @@ def plot_calibration(fitted: Fitted, ax: Any = None) -> Any:
 def plot_density(
     fitted: Fitted, rows: str | int | None = None, columns: str | int | None = None, ax: Any = None
 ) -> Any:
-    """Share of known cells over two modes, the two longest if not given; returns the Axes."""
+    """Share of known cells over two modes, by default the two longest; returns the Axes."""
     if fitted.observed is None:
-        raise ValueError("the model file holds no observations, since there were too many.")
+        raise ValueError("the model file holds no observations, because there were too many.")
     modes = _axes(fitted, rows, columns, [])
     known = summary.distinct_cells(fitted.observed)
     shares = summary.pair_density(known, fitted.shape, modes, MAP_BINS)
@@ -86,7 +86,7 @@ def plot_density(
 
 
 def plot_similarity(fitted: Fitted, mode: str | int, ax: Any = None) -> Any:
-    """Which levels of a mode are alike, by their predictions; returns the Axes."""
+    """Similarity of the levels of a mode, from their predictions; returns the Axes."""
     number = fitted.mode(mode)
     levels = cells.choose_levels(fitted.counts()[number], MOST_ALIKE)
     found = cells.likeness(fitted.posterior, number, levels, fitted.seed)
@@ -96,7 +96,7 @@ def plot_similarity(fitted: Fitted, mode: str | int, ax: Any = None) -> Any:
 def _axes(
     fitted: Fitted, rows: str | int | None, columns: str | int | None, fixed: list[int]
 ) -> tuple[int, int]:
-    """Numbers of the two modes to show: those asked for, or those that are natural."""
+    """Indices of the two modes to show: the requested ones, or natural defaults."""
     asked = [None if name is None else fitted.mode(name) for name in (rows, columns)]
     taken = {*fixed, *(mode for mode in asked if mode is not None)}
     order = [*cells.default_axes(fitted.shape), *range(len(fitted.shape))]
@@ -109,7 +109,7 @@ def _axes(
 
 
 def _figures() -> Any:
-    """The module that draws, or a sentence on what it needs."""
+    """The drawing module; raises an error that says what it needs."""
     try:
         return import_module("bayesring.report.figures")
     except ImportError:

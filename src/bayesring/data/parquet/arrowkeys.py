@@ -1,7 +1,7 @@
-"""Key columns of Arrow: what types they may have, and their contents as arrays of NumPy.
+"""Arrow key columns: their allowed types, and their contents as NumPy arrays.
 
-No row ever becomes a Python object. Integers, dates, times and truth values are handled as
-integers, floats as the integers that have the same bits, text as bytes and where each begins.
+No row ever becomes a Python object. Integers, dates, times and booleans are handled as integers,
+floats as integers with the same bits, and text as bytes with offsets.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from bayesring.data.labels import Zone
 
 
 class KeyType(NamedTuple):
-    """What a key column holds."""
+    """Type of a key column."""
 
     text: str
-    """As Arrow says it."""
+    """Arrow's name of the type."""
     dtype: np.dtype[Any]
-    """Of the labels; that of text is settled by the labels themselves."""
+    """NumPy dtype of the labels; for text it depends on the labels themselves."""
     zone: Zone | None = None
-    """Of times that have a time zone; they are kept in UTC."""
+    """Time zone of times that have one; they are kept in UTC."""
 
     @property
     def is_whole(self) -> bool:
@@ -31,7 +31,7 @@ class KeyType(NamedTuple):
         return self.dtype.kind in "iubMm"
 
     def agrees(self, other: KeyType) -> bool:
-        """Whether two files may hold the same keys with these types."""
+        """Whether files with these types can hold the same keys."""
         if {self.dtype.kind, other.dtype.kind} <= set("iu"):
             return True
         return self.dtype.kind == other.dtype.kind and (
@@ -39,7 +39,7 @@ class KeyType(NamedTuple):
         )
 
     def joined(self, other: KeyType) -> KeyType:
-        """The type that holds the keys of both."""
+        """The common type for the keys of both."""
         if self.dtype.kind == "U":
             return self
         dtype = np.result_type(self.dtype, other.dtype)
@@ -48,7 +48,7 @@ class KeyType(NamedTuple):
 
 
 def key_type(arrow_type: Any, name: str) -> KeyType:
-    """What a column of this type holds, or a sentence on why it can be no key."""
+    """Key type of a column; raises an error if the column cannot be a key."""
     pa = import_pyarrow()
     types = pa.types
     plain = arrow_type.value_type if types.is_dictionary(arrow_type) else arrow_type
@@ -67,12 +67,12 @@ def key_type(arrow_type: Any, name: str) -> KeyType:
         return KeyType(str(plain), np.dtype(plain.to_pandas_dtype()))
     raise ValueError(
         f"column {name!r} holds values of type {plain}, but a key must be text, a number, a date, "
-        "a duration or a truth value."
+        "a duration or a boolean."
     )
 
 
 def numbers_of(column: Any) -> NDArray[Any]:
-    """A column without nulls, and not of text, as int32 or int64."""
+    """A non-text column without nulls, as int32 or int64."""
     pa = import_pyarrow()
     types = pa.types
     if types.is_dictionary(column.type):
@@ -95,12 +95,12 @@ def numbers_of(column: Any) -> NDArray[Any]:
 
 
 def bits_of(floats: NDArray[Any]) -> NDArray[np.int64]:
-    """The integers with the bits of float64; the two zeros become one."""
+    """The bits of float64 as integers; both zeros map to one value."""
     return (floats.astype(np.float64) + 0.0).view(np.int64)
 
 
 def texts_of(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """A column of text without nulls: where each text begins in the bytes, (n + 1,), and these."""
+    """A text column without nulls: the offsets (n + 1,) and the bytes."""
     pa = import_pyarrow()
     if column.type not in (pa.string(), pa.large_string()):
         column = column.cast(pa.large_string())

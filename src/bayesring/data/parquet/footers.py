@@ -1,4 +1,4 @@
-"""What can be told of a Parquet data set before a row is read: files, folders, footers."""
+"""What is known about a Parquet data set before a row is read: files, folders, footers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bayesring.data.parquet.thrift import RowGroup, read_footer
 
 ENDINGS = (".parquet", ".parq", ".pq")
 DICTIONARY = 1 << 20
-"""Bytes at which writers of Parquet give up a dictionary of texts."""
+"""Size in bytes at which Parquet writers abandon a dictionary of texts."""
 CODE = 3
-"""Bytes, at the most, that a row's place in such a dictionary takes."""
+"""Maximum bytes that a row's index into such a dictionary takes."""
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""How a folder's name says that the key is missing."""
+"""Folder name that means a missing key."""
 
 
 def find_files(path: Path) -> list[Path]:
-    """All files of a data set in the order of their paths; hidden ones are left out."""
+    """All files of a data set in the order of their paths, without hidden ones."""
     if path.is_file():
         return [path]
     if not path.exists():
@@ -36,18 +36,20 @@ def find_files(path: Path) -> list[Path]:
         and not any(part[0] in "._" for part in each.relative_to(path).parts)
     ]
     if not files:
-        raise FileNotFoundError(f"Folder {path} holds no file that ends in {', '.join(ENDINGS)}.")
+        raise FileNotFoundError(
+            f"Folder {path} contains no file with the extension {', '.join(ENDINGS)}."
+        )
     return sorted(files, key=lambda each: each.relative_to(path).parts)
 
 
 def partition_of(path: Path) -> dict[str, str | None]:
-    """Keys and values that the names of folders hold; None for a missing key."""
+    """Keys and values encoded in folder names; None for a missing key."""
     pairs = (part.split("=", 1) for part in path.parts[:-1] if "=" in part)
     return {unquote(name): None if text == NO_PARTITION else unquote(text) for name, text in pairs}
 
 
 def partition_kinds(partitions: list[dict[str, str | None]]) -> dict[str, KeyType]:
-    """Integers if all folders are named after integers, or text."""
+    """Integers if all folder names are integers, otherwise text."""
     kinds = {}
     for name in {name for each in partitions for name in each}:
         texts = [text for each in partitions if (text := each.get(name)) is not None]
@@ -59,7 +61,7 @@ def partition_kinds(partitions: list[dict[str, str | None]]) -> dict[str, KeyTyp
 
 
 def check_value_type(kind: Any, name: str, column: str) -> None:
-    """Values are numbers or truth values, or all of them are missing."""
+    """Check that values are numbers or booleans, or that all of them are missing."""
     types = import_pyarrow().types
     if not (
         types.is_integer(kind)
@@ -72,7 +74,7 @@ def check_value_type(kind: Any, name: str, column: str) -> None:
 
 
 def check_footer(path: Path, name: str) -> list[RowGroup]:
-    """The row groups of a file whose footer is whole and whose pages are all there."""
+    """The row groups of a file with an intact footer and all of its pages."""
     try:
         return read_footer(path)
     except (ValueError, OSError) as error:
@@ -80,15 +82,17 @@ def check_footer(path: Path, name: str) -> list[RowGroup]:
 
 
 def not_whole(name: str, why: str) -> ValueError:
-    """The error for a file that is not, or no longer, one of Parquet."""
-    return ValueError(f"File {name} is no whole Parquet file: it is cut off or damaged ({why}).")
+    """The error for a file that is not, or no longer, a Parquet file."""
+    return ValueError(
+        f"File {name} is not a complete Parquet file: it is truncated or damaged ({why})."
+    )
 
 
 def is_dictionary(groups: Sequence[RowGroup], name: str) -> bool:
-    """Whether all texts of a column are stored as places in a dictionary, judged by its size.
+    """Whether all texts of a column are stored as indices into a dictionary, judged by its size.
 
-    Where there are too many, Parquet ends the dictionary and goes on with plain texts. These are
-    quickest to read as they are, and dictionaries as dictionaries.
+    If there are too many, Parquet ends the dictionary and continues with plain texts. Plain texts
+    are fastest to read as plain texts, and dictionaries as dictionaries.
     """
     columns = (column for group in groups for column in group.columns if column.path == name)
     return all(
@@ -98,5 +102,5 @@ def is_dictionary(groups: Sequence[RowGroup], name: str) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of Arrow says first; the rest is for its developers."""
+    """The first line of an Arrow error; the rest is for its developers."""
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

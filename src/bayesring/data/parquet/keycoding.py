@@ -1,7 +1,7 @@
-"""Keys counted in a first pass over a stream, and turned into coordinates in the later ones.
+"""Count keys in the first pass over a stream, and convert them to coordinates in later passes.
 
-Integers of a moderate range go through a table that covers the range, all else through a hash
-table, text by its bytes. Of a dictionary of Arrow, each entry is looked up once.
+Integers in a moderate range use a lookup table over the range. Everything else uses a hash table,
+with text hashed by its bytes. Each entry of an Arrow dictionary is looked up once.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray
 
 DENSE = 1 << 24
-"""Largest range of integers that a table covers."""
+"""Largest range of integers covered by a lookup table."""
 
 
 class BadText(ValueError):
-    """A text that can be no key."""
+    """A text that is not a valid key."""
 
     place = 0
-    """Row of the column that was counted."""
+    """Row of the counted column."""
 
     def __init__(self, what: str, text: Any) -> None:
         super().__init__(what)
         self._text = text
 
     def at(self, column: Any) -> BadText:
-        """The same with the row of the first such text in a column."""
+        """The same error with the row of the first such text in a column."""
         decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
         self.place = max(0, int(decoded.index(self._text).as_py()))
         return self
 
 
 class Coder(Protocol):
-    """Turns the keys of one column into coordinates."""
+    """Converts the keys of one column to coordinates."""
 
     def code(self, column: Any, out: IntArray) -> int:
         """Codes of a column without nulls; the first row whose key is unknown, or -1."""
 
 
 class TableCoder:
-    """Integers of a moderate range."""
+    """Integers in a moderate range."""
 
     def __init__(self, levels: NDArray[np.int64]) -> None:
         self._low = int(levels.min())
@@ -62,7 +62,7 @@ class TableCoder:
 
 
 class NumberCoder:
-    """Any numbers; learns new ones."""
+    """Arbitrary numbers; learns new ones."""
 
     def __init__(self, levels: NDArray[np.int64]) -> None:
         self.levels: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -86,7 +86,7 @@ class NumberCoder:
 
 
 class TextCoder:
-    """Text; learns new ones, and remembers the codes of the dictionary that it met last."""
+    """Text; learns new texts, and caches the codes of the last dictionary."""
 
     def __init__(self, levels: Any) -> None:
         self._offsets: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
@@ -145,12 +145,12 @@ class TextCoder:
 
 
 class Tally:
-    """Distinct keys of one column, and how often each was met."""
+    """Distinct keys of one column and their counts."""
 
     def __init__(self, kind: KeyType, name: str) -> None:
         self._kind, self._name = kind, name
         self._low = 0
-        """Key of the first count; used while a table covers the range of the keys."""
+        """Key of the first count; used while a lookup table covers the range of the keys."""
         self._seen: NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self._counts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._coder: NumberCoder | TextCoder | None = None
@@ -160,7 +160,7 @@ class Tally:
             self._coder = NumberCoder(np.zeros(0, dtype=np.int64))
 
     def add(self, column: Any, weight: int = 1) -> None:
-        """Count the keys of a column without nulls, each as `weight`."""
+        """Count the keys of a column without nulls, each with `weight`."""
         if not len(column):
             return
         if self._coder is None:
@@ -182,7 +182,7 @@ class Tally:
         streams.count(codes, 0, self._seen, self._counts, weight)
 
     def result(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The labels in sorted order, and the count of each."""
+        """The sorted labels and their counts."""
         found = np.flatnonzero(self._seen)
         counts, dtype = self._counts[found], self._kind.dtype
         keys = found + self._low if self._coder is None else self._coder.levels
@@ -198,14 +198,14 @@ class Tally:
         return levels, totals
 
     def _covers(self, smallest: int, largest: int) -> bool:
-        """Make the table of counts wide enough for these keys; False if that is too wide."""
+        """Extend the table of counts to cover these keys; False if it would become too large."""
         size = len(self._counts)
         if not size:
             self._low = smallest
         low, high = min(smallest, self._low), max(largest + 1, self._low + size)
         if high - low > DENSE:
             return False
-        # a range that grows may grow on: leave room, where it grew, for as much again
+        # a growing range may keep growing: leave as much room again on the side where it grew
         if low < self._low:
             low = max(low - size, high - DENSE, -(2**63))
         if high > self._low + size:
@@ -221,7 +221,7 @@ class Tally:
         self._low, self._seen, self._counts = low, seen, counts
 
     def _without_table(self) -> NumberCoder:
-        """Give up the table; what it has counted is kept."""
+        """Abandon the table but keep its counts."""
         found = np.flatnonzero(self._seen)
         coder = NumberCoder(found + self._low)
         self._low, self._seen, self._counts = 0, self._seen[found], self._counts[found]
@@ -229,7 +229,7 @@ class Tally:
 
 
 def make_coder(levels: NDArray[Any], kind: KeyType, name: str) -> Coder:
-    """The quickest coder for labels and the type of a column, which must be of one kind."""
+    """The fastest coder for the labels and type of a column, which must be of the same kind."""
     found, expected = KINDS[kind.dtype.kind], KINDS[levels.dtype.kind]
     if found != expected:
         raise ValueError(
@@ -253,12 +253,12 @@ def make_coder(levels: NDArray[Any], kind: KeyType, name: str) -> Coder:
 
 
 def copies(coders: Sequence[Coder]) -> list[Coder]:
-    """The same coders with memories of their own, for another thread."""
+    """Copies of the coders with separate caches, for another thread."""
     return [copy.copy(each) for each in coders]
 
 
 def _check_texts(texts: Any) -> None:
-    """Refuse texts that can be no keys; only those that their bytes make suspect are looked at."""
+    """Reject texts that are not valid keys; only those with suspicious bytes are examined."""
     offsets, data = texts_of(texts)
     lengths = np.diff(offsets)
     own = data[offsets[0] : offsets[-1]]
@@ -272,5 +272,5 @@ def _check_texts(texts: Any) -> None:
 
 
 def _slots(n: int) -> NDArray[np.int32]:
-    """An empty hash table with room for `n` keys and as many again."""
+    """An empty hash table with room for twice `n` keys."""
     return np.full(1 << max(10, (4 * n - 1).bit_length()), -1, dtype=np.int32)

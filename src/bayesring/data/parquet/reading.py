@@ -1,7 +1,7 @@
-"""The files of a Parquet data set: found, checked before any work, and read batch by batch.
+"""Find the files of a Parquet data set, check them before any work, and read them in batches.
 
-A data set is one file, or a folder of files, at any depth; folders named ``key=value`` give their
-files a column more. Files are taken in the order of their paths, and so every row has a number.
+A data set is one file, or a folder of files at any depth; folders named ``key=value`` add a column
+to their files. Files are read in the order of their paths, so every row has a number.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from bayesring.data.parquet.footers import (
 from bayesring.model.types import IntArray
 
 BATCH = 1 << 16
-"""Rows that are read at a time."""
+"""Number of rows read at a time."""
 BUFFER = 1 << 18
-"""Bytes of a column that are fetched at a time, however large a row group is."""
+"""Bytes of a column fetched at a time, however large a row group is."""
 
 
 class Group(NamedTuple):
-    """A row group: the least that can be read on its own."""
+    """A row group: the smallest unit that can be read on its own."""
 
     file: int
     number: int
-    """Place in the file."""
+    """Index in the file."""
     begin: int
-    """Row of the file at which it begins."""
+    """First row within the file."""
     first: int
-    """The same in the whole data set."""
+    """First row within the whole data set."""
     n_rows: int
 
 
@@ -53,22 +53,22 @@ class RowBatch(NamedTuple):
 
     file: int
     begin: int
-    """Row of the file at which they begin."""
+    """First row within the file."""
     rows: IntArray | None
-    """Which of the rows after `begin` are left; None for all."""
+    """Indices of the remaining rows relative to `begin`; None for all."""
     batch: Any
-    """A record batch of Arrow."""
+    """An Arrow record batch."""
 
     def row(self, place: int) -> int:
-        """Row of the file from the place in the batch."""
+        """Row within the file for an index in the batch."""
         return self.begin + int(place if self.rows is None else self.rows[place])
 
 
 class ParquetFiles:
     """Files with the same key columns and value column, checked.
 
-    Opening reads the footers alone: names and types of columns, numbers of rows, and whether the
-    file is long enough for what it promises.
+    Opening reads only the footers: names and types of columns, numbers of rows, and whether the
+    file is as long as its footer says.
     """
 
     def __init__(self, path: str | os.PathLike[str], modes: Sequence[str], value: str) -> None:
@@ -85,17 +85,17 @@ class ParquetFiles:
             raise ValueError(f"{self.path} holds no rows.")
 
     def name(self, file: int) -> str:
-        """What a file is called in messages: its path inside the folder."""
+        """Name of a file in messages: its path inside the folder."""
         path = self._paths[file]
         return str(path if path == self.path else path.relative_to(self.path))
 
     def error(self, part: RowBatch, place: int, column: str, what: str) -> ValueError:
-        """The error for what a column holds at a place of a part."""
+        """The error for the contents of a column at an index of a part."""
         where = f"File {self.name(part.file)}, row {part.row(place):,}, column {column!r}"
         return ValueError(f"{where}: {what}")
 
     def keys(self, part: RowBatch, name: str) -> Any:
-        """A key column, in which nothing may be missing."""
+        """A key column, which must not have missing entries."""
         column = part.batch.column(name)
         missing = None
         if column.null_count:
@@ -109,7 +109,7 @@ class ParquetFiles:
         return column
 
     def bad_value(self, part: RowBatch, place: int) -> ValueError:
-        """The error for a value that cannot be trained on."""
+        """The error for a value that cannot be used for training."""
         value = float(part.batch.column(self.value)[place].as_py())
         if np.isfinite(value):
             what = f"{value:g}; values must be below 3e38 in standard units."
@@ -157,9 +157,9 @@ class ParquetFiles:
     def observed(
         self, group: Group, listed: NDArray[np.int64] | None = None, keep: bool = True
     ) -> Iterator[RowBatch]:
-        """The rows that have a value: of those listed, or, if not `keep`, of all others.
+        """The rows with a value, among those listed or, if not `keep`, among all others.
 
-        `listed` are sorted numbers of rows in the whole data set; None for all rows.
+        `listed` holds sorted row numbers of the whole data set; None means all rows.
         """
         for part in self.read(group):
             first, n = group.first + part.begin - group.begin, len(part.batch)
@@ -180,7 +180,7 @@ class ParquetFiles:
                 yield RowBatch(part.file, part.begin, np.flatnonzero(chosen), batch)
 
     def _open(self, file: int) -> dict[str, KeyType]:
-        """Read a footer; the kinds of its key columns."""
+        """Read a footer and return the types of its key columns."""
         pa = import_pyarrow()
         from pyarrow import parquet
 
@@ -218,7 +218,7 @@ class ParquetFiles:
         return kinds
 
     def _agreed(self, found: list[dict[str, KeyType]]) -> tuple[KeyType, ...]:
-        """One kind per key for all files."""
+        """One common type per key for all files."""
         kinds = []
         for column in self.modes:
             first = next((file for file, each in enumerate(found) if column in each), None)

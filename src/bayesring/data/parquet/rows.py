@@ -1,18 +1,18 @@
-"""Rows of a Parquet data set: surveyed, shuffled, or taken by their numbers.
+"""Rows of a Parquet data set: surveyed, shuffled, or selected by number.
 
-A data set is a file, or a folder of files, possibly partitioned (folders named ``key=value``). It
-is read several times and never held: once to learn and count the labels (`ParquetRows.survey`),
-then once per epoch, in an order of its own (`ParquetRows.chunks`).
+A data set is a file or a folder of files, possibly partitioned (folders named ``key=value``). It is
+read several times and never held in memory: once to collect and count the labels
+(`ParquetRows.survey`), then once per epoch in a new order (`ParquetRows.chunks`).
 
-Missing and bad values. A null among the values means, as in tables, that the cell is to be filled:
-the row is not trained on, but its keys count as labels. A NaN or an infinity is refused. Tables in
-memory take NaN for missing, since some have no other way to say it; Parquet has, libraries write
-missing values as null, and so a NaN in a file is the mark of a computation that failed. A null or
-NaN among the keys is refused. Errors name the file and the row, which counts from 0.
+Missing and invalid values. As in tables, a null value marks a cell to fill: the row is not used for
+training, but its keys count as labels. NaN and infinity are rejected. Tables in memory use NaN for
+missing values because some have no other way to mark them. Parquet has nulls, and libraries write
+missing values as null, so a NaN in a file is a sign of a failed computation. A null or NaN key is
+rejected. Errors name the file and the row, counting from 0.
 
-How well an epoch is shuffled: see `bayesring.data.parquet.shuffling`. A row group can only be read
-from its beginning; if sorted data are one huge row group, only neighbours, a pool of them, are
-mixed.
+See `bayesring.data.parquet.shuffling` for how well an epoch is shuffled. A row group can only be
+read from its beginning, so if sorted data form one huge row group, only neighbouring rows (a pool
+of them) are mixed.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray, Moments
 
 CHUNK = 1 << 20
-"""Rows of a chunk."""
+"""Number of rows in a chunk."""
 AHEAD = 2
-"""Chunks that are made while the caller works on an earlier one."""
+"""Number of chunks prepared while the caller works on an earlier one."""
 MAX_THREADS = 8
 ROUNDING = 1e-12
-"""Deviation, as a share of the largest value, below which values are all the same."""
+"""Standard deviation relative to the largest value below which values count as constant."""
 NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
 class Survey(NamedTuple):
-    """What a first pass over all rows tells."""
+    """Results of the first pass over all rows."""
 
     labels: Labels
-    """The labels in sorted order; those of rows without a value are among them."""
+    """The sorted labels, including those of rows without a value."""
     shape: tuple[int, ...]
     """Number of labels of each mode."""
     n_rows: int
-    """All rows."""
+    """Number of rows."""
     n_missing: int
-    """Rows whose value is null."""
+    """Number of rows whose value is null."""
     counts: tuple[NDArray[np.int64], ...]
-    """Per mode the number of observations of each label."""
+    """For each mode the number of observations of each label."""
     mean: float
     variance: float
-    """Of the values; the mean square of their deviations."""
+    """Of the values; the mean squared deviation."""
     smallest: float
     largest: float
     binary: bool
@@ -75,27 +75,27 @@ class Survey(NamedTuple):
 
     @property
     def n_observed(self) -> int:
-        """Rows that have a value."""
+        """Number of rows with a value."""
         return self.n_rows - self.n_missing
 
     @property
     def moments(self) -> Moments:
-        """What a likelihood asks about the values."""
+        """What a likelihood needs to know about the values."""
         return Moments(self.mean, self.variance, self.smallest, self.largest, self.binary, ROUNDING)
 
 
 class ParquetRows:
     """A Parquet data set, opened and checked; its rows are read by `survey`, `chunks` and `take`.
 
-    Rows have numbers, from 0, in the order of the paths of their files. Opening reads the footers
-    of all files: a file that is cut off, lacks a column or holds another type is refused at once.
+    Rows are numbered from 0 in the order of the paths of their files. Opening reads the footers of
+    all files: a file that is truncated, lacks a column or has a different type is rejected at once.
 
     Parameters
     ----------
-    path : a file, or a folder of files, at any depth
+    path : a file, or a folder of files at any depth
     modes : names of the key columns; a key may also come from folders named ``key=value``
-    value : name of the column of values: numbers, or truth values
-    threads : how many read at a time; by default all cores, up to 8. Never changes a result.
+    value : name of the value column, with numbers or booleans
+    threads : number of reader threads; by default all cores, up to 8. Does not affect results.
     """
 
     def __init__(
@@ -111,9 +111,9 @@ class ParquetRows:
         self.n_rows = self._files.n_rows
 
     def survey(self, report: Callable[[int, int], None] | None = None) -> Survey:
-        """Learn the labels, count them, and summarise the values, in one pass over all rows.
+        """Collect and count the labels and summarise the values in one pass over all rows.
 
-        `report` is called with the number of rows done and of all rows.
+        `report` is called with the number of rows done and the total number of rows.
         """
         files = self._files
         tallies = [Tally(kind, name) for kind, name in zip(files.kinds, self.modes, strict=True)]
@@ -162,17 +162,17 @@ class ParquetRows:
         rows: int = CHUNK,
         skip: NDArray[np.int64] = NO_ROWS,
     ) -> Iterator[Chunk]:
-        """One epoch: every row that has a value, once, in an order of this seed and epoch.
+        """One epoch: every row with a value once, in an order set by the seed and the epoch.
 
-        Every chunk but the last has `rows` rows. The next ones are made while the caller works on
-        one. `skip` are the sorted numbers of rows to leave out.
+        Every chunk except the last has `rows` rows. The next chunks are prepared while the caller
+        works on one. `skip` holds the sorted numbers of rows to leave out.
         """
         rng = np.random.default_rng(aside(seed, Purpose.FILES, epoch))
         skip = np.asarray(skip, dtype=np.int64)
         return ahead(shuffled(self._files, coding, rng, rows, skip, self.threads), AHEAD)
 
     def take(self, coding: Coding, rows: NDArray[np.int64]) -> Chunk:
-        """The rows of these sorted numbers, in that order, as far as they have a value."""
+        """The rows with these sorted numbers that have a value, in that order."""
         files, rows = self._files, np.asarray(rows, dtype=np.int64)
         coders = make_coders(files, coding.labels)
 
@@ -205,7 +205,7 @@ class _Moments:
         self.smallest, self.largest = np.inf, -np.inf
 
     def add(self, values: NDArray[Any]) -> int:
-        """Take in more values (Chan, Golub and LeVeque, 1979); the first not finite, or -1."""
+        """Add values (Chan, Golub and LeVeque, 1979); returns the first non-finite one, or -1."""
         if not len(values):
             return -1
         wrong, mean, squares, smallest, largest, binary = streams.summarise(values)

@@ -1,9 +1,9 @@
 """Rows of Parquet files, coded and shuffled in a pool.
 
-Row groups, in random order, are dealt to `LANES` lanes, which are read side by side, a few batches
-from each in turn. What the lanes bring fills a pool of `POOL` rows, which is permuted and cut into
-chunks. So the rows of a chunk come from as many places of the data as there are lanes, though no
-more than the pool is in memory. Lanes write to places of their own: threads cannot change a bit.
+Row groups are assigned in random order to `LANES` lanes, which are read side by side, a few batches
+from each in turn. Their rows fill a pool of `POOL` rows, which is permuted and cut into chunks. The
+rows of a chunk therefore come from as many places in the data as there are lanes, although only the
+pool is in memory. Each lane writes to its own part of the pool, so threads cannot change a bit.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray
 
 LANES = 32
-"""Row groups that are read side by side."""
+"""Number of row groups read side by side."""
 POOL = 1 << 22
-"""Rows that are shuffled together."""
+"""Number of rows shuffled together."""
 
 Item = TypeVar("Item")
 
 
 class Coding(NamedTuple):
-    """How rows become numbers."""
+    """How rows are converted to numbers."""
 
     labels: Labels
-    """Labels of every mode: those of a survey, or of a model that learns on."""
+    """Labels of every mode, from a survey or from a model that continues learning."""
     location: float = 0.0
     scale: float = 1.0
-    """Units of the values: they become (value - location) / scale, and only then float32."""
+    """Values become (value - location) / scale, and only then float32."""
 
 
 class Lane:
-    """A stream of parts, coded: one of those that fill a pool side by side."""
+    """A coded stream of parts, one of several that fill a pool side by side."""
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class Lane:
         self._coders = copies(coders)
 
     def fill(self, pool: IntArray, reserve: int = 0) -> int:
-        """Rows of the next parts into `pool` (n, D + 1) while there is room; how many they were.
+        """Write rows of the next parts to `pool` (n, D + 1) while there is room; return the number.
 
-        A part is taken only if `reserve` rows fit.
+        A part is read only if `reserve` rows fit.
         """
         placed = 0
         while placed + reserve <= len(pool):
@@ -88,7 +88,7 @@ class Lane:
 
 
 def make_coders(files: ParquetFiles, labels: Labels) -> list[Coder]:
-    """One per key column, for labels of the same columns."""
+    """One coder per key column, for labels of the same columns."""
     if labels.names != files.modes:
         raise ValueError(
             f"the labels are those of the modes {list(labels.names)}, but the modes are "
@@ -107,9 +107,9 @@ def shuffled(
     skip: NDArray[np.int64],
     threads: int,
 ) -> Generator[Chunk, None, None]:
-    """Every row that has a value and is not to be skipped, once, in random order.
+    """Every row that has a value and is not skipped, once, in random order.
 
-    Chunks have `rows` rows, but for the last.
+    Every chunk except the last has `rows` rows.
     """
     coders = make_coders(files, coding.labels)
     lanes = [
@@ -131,7 +131,7 @@ def shuffled(
             buckets = np.frombuffer(rng.bytes(n), dtype=np.uint8)
             ends = begins + np.array([left, *filled])
             streams.mix(pool, begins, ends, buckets, draws, mixed, order[:n])
-            # what makes no full chunk is mixed into the next pool
+            # the remainder that does not fill a chunk is mixed into the next pool
             left = n % rows if more else 0
             for begin in range(0, n - left, rows):
                 yield dealt(mixed, order[begin : min(begin + rows, n - left)])
@@ -155,7 +155,7 @@ def floats(column: Any) -> NDArray[Any]:
 
 
 def ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item, None, None]:
-    """The same items; the next `depth` of them are made meanwhile, in a thread."""
+    """The same items, with the next `depth` of them prepared in a thread."""
     try:
         with ThreadPoolExecutor(1) as worker:
             pending = deque(worker.submit(next, items, None) for _ in range(depth))
@@ -179,7 +179,7 @@ def _parts(
 
 
 def _dealt_groups(groups: Sequence[Group], rng: np.random.Generator) -> list[list[Group]]:
-    """Row groups in random order, each to the lane that has least to read so far."""
+    """Row groups in random order, each assigned to the lane with the least to read so far."""
     lanes: list[list[Group]] = [[] for _ in range(min(LANES, len(groups)))]
     load = [(0, lane) for lane in range(len(lanes))]
     for place in rng.permutation(len(groups)):

@@ -18,13 +18,13 @@ from bayesring.engine.streams import Streams
 from bayesring.model.types import IntArray
 
 HELD_OUT, HELD_SHARE = 20_000, 0.1
-"""Rows held out, and the share of all that they may be."""
+"""Maximum number of held-out rows, and their maximum share of all rows."""
 SAMPLE = 100_000
-"""Rows on which the size of the ring is chosen."""
+"""Number of rows on which the size of the ring is chosen."""
 
 
 class FileRows(NamedTuple):
-    """The rows of a Parquet data set, without those held out."""
+    """The rows of a Parquet data set, without the held-out ones."""
 
     files: ParquetRows
     coding: Coding
@@ -32,16 +32,16 @@ class FileRows(NamedTuple):
     counts: Sequence[IntArray]
 
     def chunks(self, streams: Streams, epoch: int) -> Iterator[Chunk]:
-        """All rows, shuffled by pools, read ahead in the background."""
+        """All rows, shuffled in pools and read ahead in the background."""
         seed = streams.key[0] >> 1
         for columns, values in self.files.chunks(self.coding, seed, epoch, skip=self.skip):
             yield Chunk(columns, values)
 
 
 def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) -> Sources:
-    """Rows to learn from, rows held out, and a sample to choose the size of the ring on.
+    """Rows to learn from, held-out rows, and a sample for choosing the size of the ring.
 
-    With few rows none are held out, as in memory.
+    As in memory, none are held out if there are few rows.
     """
     rng = Generator(Philox(SeedSequence([seed, files.n_rows])))
     n_held = min(HELD_OUT, int(HELD_SHARE * files.n_rows))
@@ -52,7 +52,7 @@ def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) ->
         Observations(columns.T, values.astype(float), survey.shape)
         for columns, values in (files.take(coding, chosen[own]) for own in (is_held, ~is_held))
     )
-    if len(held.values) < FEWEST:  # too few to judge by: all are learned from
+    if len(held.values) < FEWEST:  # too few to judge by: learn from all
         whole = FileRows(files, coding, NO_ROWS, survey.counts)
         both = Observations(
             np.concatenate([held.coords, sample.coords]),

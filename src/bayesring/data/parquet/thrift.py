@@ -1,8 +1,8 @@
-"""The footer of a Parquet file, read without trust in it.
+"""Safe reading of the untrusted footer of a Parquet file.
 
-Arrow ends the whole process at some footers that are damaged, when it is asked about a column of a
-row group. So what must be known before rows are read is taken from the footer here: a Thrift struct
-in the compact protocol, walked with bounds and a limit of depth. All else in it is skipped.
+With some damaged footers, Arrow aborts the whole process when asked about a column of a row group.
+This module therefore reads what must be known before rows are read: a Thrift struct in the compact
+protocol, parsed with bounds checks and a depth limit. Everything else is skipped.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from typing import Any, NamedTuple
 
 MAGIC = b"PAR1"
 TAIL = 8
-"""Bytes after the footer: its length and the magic."""
+"""Bytes after the footer: its length and the magic number."""
 DEEPEST = 32
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 VARINTS = (4, 5, 6)
 LARGEST = 2**63 - 1
 
 COLUMN: dict[int, Any] = {3: [BINARY], 5: 6, 6: 6, 7: 6, 9: 6, 11: 6}
-"""Of a column: path, values, bytes uncompressed and compressed, where pages and dictionary are."""
+"""Column fields: path, values, uncompressed and compressed bytes, page and dictionary offsets."""
 FOOTER: dict[int, Any] = {
     2: [{4: BINARY, 5: 5}],
     3: 6,
     4: [{1: [{3: COLUMN}], 3: 6}],
 }
-"""Fields that are wanted, by number: a type, a struct of fields, or a list of either."""
+"""Required fields by number: a type, a struct of fields, or a list of either."""
 
 
 class ColumnChunk(NamedTuple):
     """One column of one row group."""
 
     path: str
-    """Names from the root of the schema on, with dots between."""
+    """Names from the root of the schema, separated by dots."""
     n_values: int
     bytes_uncompressed: int
     has_dictionary: bool
 
 
 class RowGroup(NamedTuple):
-    """The least that can be read on its own."""
+    """The smallest unit that can be read on its own."""
 
     n_rows: int
     columns: tuple[ColumnChunk, ...]
 
 
 def read_footer(path: str | os.PathLike[str]) -> list[RowGroup]:
-    """The row groups of a Parquet file, or a ValueError on what is wrong with its footer."""
+    """The row groups of a Parquet file; a ValueError says what is wrong with its footer."""
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < len(MAGIC) + TAIL:
@@ -67,7 +67,7 @@ def read_footer(path: str | os.PathLike[str]) -> list[RowGroup]:
 
 
 def _row_groups(footer: dict[int, Any], last: int) -> list[RowGroup]:
-    """Row groups that fit each other, the schema and a file whose pages end at `last`."""
+    """Row groups consistent with each other, the schema and a file whose pages end at `last`."""
     schema = _wanted(footer, 2, "schema")
     leaves = sum(not element.get(5) for element in schema[1:])
     groups = []
@@ -95,7 +95,7 @@ def _column(chunk: dict[int, Any], group: int, last: int) -> ColumnChunk:
     end = begin + _counted(own, 7, f"the bytes of {where}")
     if end > last:
         raise ValueError(
-            f"it has {last:,} bytes before its footer, which speaks of {end:,} and more"
+            f"it has {last:,} bytes before its footer, which refers to {end:,} or more"
         )
     n_values = _counted(own, 5, f"the values of {where}")
     n_bytes = _counted(own, 6, f"the bytes of {where}")
@@ -116,13 +116,13 @@ def _counted(struct: dict[int, Any], field: int, what: str) -> int:
 
 
 class Walk:
-    """A walk through bytes in the compact protocol; never beyond their end."""
+    """Bounds-checked reader of bytes in the compact protocol."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._place = content, 0
 
     def struct(self, wanted: dict[int, Any], depth: int = 0) -> dict[int, Any]:
-        """The wanted fields of a struct that are there, by number."""
+        """The required fields of a struct that are present, by number."""
         found: dict[int, Any] = {}
         number = 0
         while True:
@@ -138,7 +138,7 @@ class Walk:
                 found[number] = self._value(want, kind, depth + 1)
 
     def _value(self, want: Any, kind: int, depth: int) -> Any:
-        """A value of the type wanted; another type is refused."""
+        """A value of the required type; other types are rejected."""
         if isinstance(want, dict):
             _expect(kind == STRUCT)
             return self.struct(want, depth)
@@ -176,7 +176,7 @@ class Walk:
             _expect(kind in (TRUE, FALSE))
 
     def _skip_items(self, n: int, kinds: tuple[int, ...], depth: int) -> None:
-        """Items of a list or a map, which take a byte each at the least."""
+        """Items of a list or map, which take at least one byte each."""
         self._room(n)
         for _ in range(n):
             for kind in kinds:
