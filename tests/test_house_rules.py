@@ -28,6 +28,8 @@ MANY_PARAMETERS = {
     "src/bayesring/report/svg.py:chart": "a picture's many options, all named where it is called",
     "src/bayesring/command/cli.py:complete": "public: the options of a command",
     "src/bayesring/command/cli.py:fit": "public: the options of a command",
+    "src/bayesring/command/workflows.py:complete_file": "the same, called from Python",
+    "src/bayesring/completion.py:complete": "public: what to complete and how",
     "paper/baselines/smurff.py:smurff_session": "the options of another program",
     "paper/bench/timing.py:TimedChain.__init__": "what a measurement varies",
     "paper/reproduce.py:reproduce": "the options of a command",

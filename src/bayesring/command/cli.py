@@ -159,7 +159,7 @@ def complete(
         random_state=seed,
         n_jobs=jobs,
         progress=not quiet,
-        run=_run(checkpoint, checkpoint_every, keep_partial),
+        safety=_safety(checkpoint, checkpoint_every, keep_partial),
     )
     _show(summary, as_json, quiet, output)
     if summary["interrupted"]:
@@ -208,7 +208,7 @@ def fit(
         random_state=seed,
         n_jobs=jobs,
         progress=not quiet,
-        run=_run(checkpoint, checkpoint_every, keep_partial),
+        safety=_safety(checkpoint, checkpoint_every, keep_partial),
     )
     _show(summary, as_json, quiet, output)
     if summary["interrupted"]:
@@ -279,15 +279,15 @@ def demo(
     console.print(f"Pictures and report: {out}/completion.png, {out}/rank.png, {out}/report.html")
 
 
-def _run(checkpoint: str | None, every: float, partial: bool) -> Any:
+def _safety(checkpoint: str | None, every: float, partial: bool) -> Any:
     """How to be kept safe from interrupts; the last line of the command says how to go on."""
-    from bayesring.command.workflows import Run
+    from bayesring.command.workflows import Safety
     from bayesring.fitting import Keep
 
     global go_on
     if checkpoint is not None:
         go_on = f" Run the same command again to go on from {checkpoint}."
-    return Run(Keep(checkpoint, every), partial)
+    return Safety(Keep(checkpoint, every), partial)
 
 
 def _required(output: str | None, as_json: bool) -> str:

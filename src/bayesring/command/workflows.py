@@ -35,7 +35,7 @@ Summary = dict[str, Any]
 """What was done, for people and for JSON."""
 
 
-class Run(NamedTuple):
+class Safety(NamedTuple):
     """How a fit is kept safe from being cut short."""
 
     checkpoint: Keep = NOTHING_KEPT
@@ -58,7 +58,7 @@ class Run(NamedTuple):
             )
 
 
-UNSAFE = Run()
+UNSAFE = Safety()
 
 
 def preview_file(
@@ -80,7 +80,7 @@ def complete_file(
     level: float = 0.9,
     likelihood: str = "auto",
     model: str | None = None,
-    run: Run = UNSAFE,
+    safety: Safety = UNSAFE,
     **settings: Any,
 ) -> Summary:
     """Fill the gaps of a file into another one of the same kind; `model` names a file for the ring.
@@ -95,9 +95,9 @@ def complete_file(
     container, notes = _open(source, modes, value, fill, open_gaps)
     chosen, chosen_notes = choose_likelihood(likelihood, container.observations.values)
     ring = TensorRing(likelihood=chosen, **settings)
-    with _noting_warnings() as noted, run.interruptible(ring) as ended:
+    with _noting_warnings() as noted, safety.interruptible(ring) as ended:
         ring.fit_observations(
-            container.observations, container.labels, container.kind, run.checkpoint
+            container.observations, container.labels, container.kind, safety.checkpoint
         )
     completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
     write_completion(target, completion)
@@ -127,7 +127,7 @@ def fit_file(
     modes: Sequence[str] | None = None,
     value: str | None = None,
     likelihood: str = "auto",
-    run: Run = UNSAFE,
+    safety: Safety = UNSAFE,
     **settings: Any,
 ) -> Summary:
     """Fit a ring to the known values of a file, and save it."""
@@ -135,15 +135,15 @@ def fit_file(
     check_destination(model)
     _check_apart("the model", model, {"the input": source})
     if settings.get("inference") == "online-em" and is_parquet(source):
-        ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, run, settings)
+        ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, safety, settings)
     else:
         container, notes = _open(source, modes, value)
         observed = container.observations
         chosen, chosen_notes = choose_likelihood(likelihood, observed.values)
         notes += chosen_notes
         ring = TensorRing(likelihood=chosen, **settings)
-        with _noting_warnings() as noted, run.interruptible(ring) as ended:
-            ring.fit_observations(observed, container.labels, container.kind, run.checkpoint)
+        with _noting_warnings() as noted, safety.interruptible(ring) as ended:
+            ring.fit_observations(observed, container.labels, container.kind, safety.checkpoint)
         notes += ended
     ring.save(model)
     return {
@@ -163,7 +163,7 @@ def _fit_stream(
     modes: Sequence[str] | None,
     value: str | None,
     likelihood: str,
-    run: Run,
+    safety: Safety,
     settings: dict[str, Any],
 ) -> tuple[TensorRing, list[str], list[str]]:
     """Fit a ring to Parquet data that are never held in memory; saved even if they break off."""
@@ -177,7 +177,7 @@ def _fit_stream(
     ring = TensorRing(likelihood=chosen, **settings)
     with _noting_warnings() as noted:
         try:
-            ring.fit_rows(files, survey, run.checkpoint)
+            ring.fit_rows(files, survey, safety.checkpoint)
         except ValueError:
             if hasattr(ring, "posterior_"):
                 ring.save(model)
