@@ -67,7 +67,7 @@ def test_short_chains_are_told_to_run_longer():
     ring = fit(rank=3, planted_rank=3, warmup=12, draws=20)
     problems = problems_of(ring, CELLS)
     assert (
-        "above 1.01: the chains have not come to agree; run longer, with warmup=100 and draws=100"
+        "above 1.01: the chains do not agree; run longer, with warmup=100 and draws=100"
         in (problems[0])
     )
     assert "effective draws, fewer than 200" in problems[1]
@@ -89,7 +89,7 @@ def test_more_parameters_than_observations_are_counted():
 
 def test_noise_at_its_guard_is_named():
     ring = fit(rank=2, warmup=50, draws=50, likelihood=Gaussian(max_precision=1.5))
-    message = r"The noise is at its guard in \d+% of the draws \(precision 1\.5 "
+    message = r"The noise is at its bound in \d+% of the draws \(precision 1\.5 "
     assert any(re.match(message, problem) for problem in problems_of(ring))
 
 

@@ -141,8 +141,8 @@ def choose_likelihood(
     if not np.array_equal(np.unique(values), [0.0, 1.0]):
         return "gaussian", []
     return "bernoulli", [
-        f"All {count or len(values):,} values are 0 or 1: taken as binary, so filled cells are "
-        "probabilities (likelihood='gaussian' takes them as numbers)."
+        f"All {count or len(values):,} values are 0 or 1: treated as binary, so filled cells are "
+        "probabilities (likelihood='gaussian' treats them as real numbers)."
     ]
 
 

@@ -179,8 +179,8 @@ def _slow_chains(
     if rhat.max() > RHAT_LIMIT:
         place = int(np.argmax(rhat))
         problems.append(
-            f"R-hat of {names[place]} is {rhat[place]:.4g}, above {RHAT_LIMIT}: the chains have "
-            f"not come to agree; run longer, with warmup={max(2 * warmup, 100)} "
+            f"R-hat of {names[place]} is {rhat[place]:.4g}, above {RHAT_LIMIT}: the chains do "
+            f"not agree; run longer, with warmup={max(2 * warmup, 100)} "
             f"and draws={max(2 * draws, ESS_PER_CHAIN)}."
         )
     ess = np.minimum(summary.ess_bulk, summary.ess_tail)
