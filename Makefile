@@ -42,12 +42,19 @@ types: setup  ## static types
 	$(BIN)/mypy
 
 test: lint types  ## lint, types and tests, under 10 minutes
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not ci"
+
+.PHONY: test-ci
+test-ci: setup  ## what continuous integration runs besides: more statistics, kills; under 40 minutes
+	$(BIN)/python -m pytest -n 2 -m ci
 
 test-slow: setup  ## the statistical tests at full length
 	$(BIN)/python -m pytest -n 2 -m slow -v
 
-.PHONY: docs test-oldest test-wheel
+.PHONY: docs test-oldest test-wheel kills
+
+kills: setup  ## kill fits at 200 random moments and see that they go on with the same bits; about 8 minutes
+	$(BIN)/python -m tests.checkpoint.kills --kills $(or $(KILLS),200)
 
 docs: setup  ## check links, examples, skeletons and the architecture page
 	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
@@ -58,7 +65,7 @@ test-oldest:  ## the tests with the oldest dependencies that pyproject.toml allo
 	$(PYTHON) -m venv --clear build/oldest
 	build/oldest/$(SCRIPTS)/python -m pip install --quiet --upgrade pip
 	build/oldest/$(SCRIPTS)/python -m pip install --quiet --constraint .ci/oldest.txt --group test '.[data,files,plot]'
-	build/oldest/$(SCRIPTS)/python -m pytest -n 2 -m "not slow" $(OLDEST_TESTS)
+	build/oldest/$(SCRIPTS)/python -m pytest -n 2 -m "not slow and not ci" $(OLDEST_TESTS)
 
 test-wheel:  ## build a wheel, install it without extras, and fit a ring, in build/wheel
 	rm -rf build/dist

@@ -219,3 +219,15 @@ def test_constant_values_are_no_trouble():
     ring = TensorRing(1, **QUICK | {"warmup": 50, "draws": 50}).fit(X, np.full(4, 7.0))
     mean, deviation = ring.predict(X, return_std=True)
     assert np.all(np.abs(mean - 7.0) < 4 * deviation)
+
+
+def test_a_ring_prior_of_one_prior_and_of_nonsense():
+    from bayesring.priors import GammaProcess, NormalGamma, RingPrior
+
+    assert RingPrior(NormalGamma(), GammaProcess()) == RingPrior((NormalGamma(),), GammaProcess())
+    with pytest.raises(TypeError, match="modes of RingPrior must be priors of modes, got 'paper'"):
+        RingPrior(("paper",), GammaProcess())
+    with pytest.raises(TypeError, match="modes of RingPrior must be priors of modes"):
+        RingPrior((), GammaProcess())
+    with pytest.raises(TypeError, match="weights of RingPrior must be a prior of bond weights"):
+        RingPrior((NormalGamma(),), 3.0)

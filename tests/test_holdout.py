@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from bayesring import TensorRing, metrics
 from bayesring.data.observations import Observations
@@ -65,6 +66,7 @@ def test_noise_that_is_not_normal_is_not_fitted_away(rng):
     assert covers[0] < 0.85 < covers[1]
 
 
+@pytest.mark.ci
 def test_the_guard_does_little_where_noise_is_normal(rng):
     """Rank and noise as modelled: with the guard, errors and log scores are as good as without."""
     ratios, scores = [], []

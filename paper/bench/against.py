@@ -59,6 +59,8 @@ class Case(NamedTuple):
 CASES = {
     "USHCN, rank 5": Case(33_150, (137, 17, 1000), 5),
     "400,000 observations, 5 strands of rank 2": Case(400_000, (500, 400, 300), 2, strands=5),
+    "100,000 observations, rank 7": Case(100_000, (100, 90, 80), 7),
+    "100,000 observations, rank 10": Case(100_000, (100, 90, 80), 10),
     "Bernoulli, 30,000 observations, rank 3": Case(30_000, (203, 203, 200), 3, binary=True),
     "D = 4, 100,000 observations, rank 4": Case(100_000, (50, 50, 50, 50), 4),
     "500 observations, rank 3": Case(500, (20, 30, 40), 3),

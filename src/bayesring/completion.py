@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from bayesring.checks import check_level
 from bayesring.data.containers import Container, Long, open_container
 from bayesring.data.tables import check_new_columns
 from bayesring.estimator import TensorRing
+from bayesring.fitting import Keep
 from bayesring.likelihoods import Likelihood
 from bayesring.model.types import FloatArray
 from bayesring.posterior import Prediction
@@ -69,6 +71,8 @@ def complete(
     implicit: str = "missing",
     level: float = 0.9,
     likelihood: str | Likelihood = "auto",
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
     **settings: Any,
 ) -> Completion:
     """Fill the gaps of multiway data, with an error bar for each.
@@ -85,6 +89,8 @@ def complete(
         with its fill value
     level : probability with which the intervals should cover hidden values
     likelihood : as for `TensorRing`, or "auto": "bernoulli" if the values are zeros and ones
+    checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`: killed and called
+        again, it goes on from there
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
     """
     container = open_gaps(data, modes, value, fill, implicit)
@@ -93,7 +99,11 @@ def complete(
         from bayesring.progress import say
 
         say(notes)
-    return fill_gaps(container, TensorRing(likelihood=chosen, **settings), level, notes)
+    check_level(level)
+    ring = TensorRing(likelihood=chosen, **settings)
+    keep = Keep(checkpoint, checkpoint_every)
+    ring.fit_observations(container.observations, container.labels, container.kind, keep)
+    return fill_gaps(container, ring, level, notes)
 
 
 def open_gaps(
@@ -117,9 +127,7 @@ def open_gaps(
 def fill_gaps(
     container: Container, ring: TensorRing, level: float, notes: Sequence[str] = ()
 ) -> Completion:
-    """Fit the ring to the known cells and fill the missing ones."""
-    check_level(level)
-    ring.fit_observations(container.observations, container.labels, container.kind)
+    """Fill what is missing by a ring that was fitted to what is known."""
     missing = container.missing
     found = ring.posterior_.summarise(missing, level)._asdict()
     kept = {name: container.filled(numbers, KEEP[name]) for name, numbers in found.items()}

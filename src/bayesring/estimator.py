@@ -175,6 +175,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         likelihood.check(data.values)
         for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=3)
+        settings.check_ring_fits(data.shape, len(data.values))
         kept = len(data.values) < COMPACT
         if kept:
             data = in_order(data)
@@ -184,6 +185,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         self.n_observations_, self.observed_ = len(data.values), data if kept else None
         if found.outcome.interrupt is not None:
             raise found.outcome.interrupt
+        self._warn_of(self._diagnose(), stacklevel=4)
         return self
 
     def fit_rows(self, files: ParquetRows, survey: Survey, keep: Keep = NOTHING_KEPT) -> Self:
@@ -202,6 +204,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"{failure} What was learned before is kept: the model can predict and be saved."
             ) from failure
+        self._warn_of(self._diagnose(), stacklevel=4)
         return self
 
     @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]

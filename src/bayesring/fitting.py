@@ -70,7 +70,6 @@ def fit_memory(data: Observations, settings: Settings, keep: Keep = NOTHING_KEPT
     model = bound(settings.model, data.shape)
     n, engine = len(data.values), Threads(settings.n_jobs)
     chains = settings.count_chains(n)
-    settings.check_draw_fits(data.shape, model.policy.start(len(data.shape)), chains)
     if settings.inference == "online-em":
         sources = online.sources_in_memory(data, settings.seed)
         with keep.open(settings, known) as checkpoint:

@@ -135,16 +135,23 @@ class Predicting(Reporting):
     def diagnostics(self, X: Any = None) -> Diagnostics:
         """Whether the chains can be trusted: R-hat, effective sample sizes, Monte Carlo errors.
 
-        Checks noise, log likelihood and the entries at the rows of `X`, or at some random cells.
-        If anything is wrong, a single warning lists all problems and what to do about them.
+        Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
+        Its `problems` are what harms the answer, with what to do about it; it warns of them, once.
+        Its `notes` do not harm it.
         """
+        found = self._diagnose(X)
+        self._warn_of(found, stacklevel=3)
+        return found
+
+    def _diagnose(self, X: Any = None) -> Diagnostics:
         cells = None if X is None else self._known_coords(X)
         posterior = self._posterior()
         warmup = self.warmup_ if self.sampled_ else None
-        found = diagnose(posterior, self.trace_, warmup, self.n_observations_, cells, self.seed_)
+        return diagnose(posterior, self.trace_, warmup, self.n_observations_, cells, self.seed_)
+
+    def _warn_of(self, found: Diagnostics, stacklevel: int) -> None:
         if found.problems:
-            warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=2)
-        return found
+            warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=stacklevel)
 
     def to_datatree(self, X: Any = None) -> Any:
         """Draws of noise, log likelihood and the entries at `X` as an `xarray.DataTree`.

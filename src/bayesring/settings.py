@@ -80,6 +80,11 @@ class Settings(NamedTuple):
         budget = self.max_memory // members
         return Learning(self.seed, members, self.draws, budget, batch_size, self.epochs, scale)
 
+    def check_ring_fits(self, shape: tuple[int, ...], n: int) -> None:
+        """Refuse a shape of which not even the smallest ring fits, before any work."""
+        size = self.model.policy.start(len(shape))
+        self.check_draw_fits(shape, size, self.count_chains(n))
+
     def check_draw_fits(self, shape: tuple[int, ...], size: RingSize, chains: int) -> None:
         """Refuse a ring of which not even one draw per chain fits into the memory given."""
         budget, draw_bytes = self.max_memory // chains, 8 * size.parameters(shape)

@@ -31,6 +31,7 @@ def run(likelihood, core_prior, update, seed, n_simulations=200, size=SIZE, weig
         return calibration(likelihood, prior, UPDATES[update], seed, n_simulations, size=size)
 
 
+@pytest.mark.ci
 def test_one_sampler(seed):
     p_values = run(GAUSSIAN, NormalGamma(), "slice", seed, 80)
     assert min(p_values.values()) > LIMIT, f"seed {seed}: {p_values}"

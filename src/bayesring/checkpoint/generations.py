@@ -75,8 +75,8 @@ def read(folder: Path, name: str) -> tuple[Any, list[NDArray[Any]]] | None:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed while they wrote left behind."""
-    remove_temporaries(folder, lambda name: name.endswith((NEW, OLD)))
+    """Remove what killed processes left behind in a folder that nobody else uses now."""
+    remove_temporaries(folder, lambda name: name.endswith((NEW, OLD)), seconds=0.0)
 
 
 def _is_fortran(array: NDArray[Any]) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import traceback
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +21,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+INTERRUPTED = 130
+"""Exit code after Ctrl-C or SIGTERM, as shells have it."""
 show_tracebacks = False
+go_on = ""
+"""What to say after an interrupt."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM; not a KeyboardInterrupt, to which typer has its own answer."""
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Let `main` say that a command was interrupted."""
+
+    @wraps(command)
+    def run(*arguments: Any, **named: Any) -> None:
+        try:
+            command(*arguments, **named)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted from interrupt
+
+    return run
 
 
 def _debug(wanted: bool) -> None:
@@ -59,6 +83,19 @@ Draws = Annotated[int, typer.Option(help="Scans kept per chain.")]
 Warmup = Annotated[int, typer.Option(help="Scans thrown away per chain.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same file, byte for byte.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; all cores if left out.")]
+CheckpointFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Folder to keep the state of the fit in; the same command again goes on from there.",
+    ),
+]
+CheckpointEvery = Annotated[float, typer.Option(help="Seconds between two checkpoints.")]
+KeepPartial = Annotated[
+    bool,
+    typer.Option("--keep-partial", help="If interrupted, write what the draws so far give."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show the traceback.")]
@@ -70,6 +107,7 @@ def _root() -> None:
 
 
 @app.command()
+@_interruptible
 def complete(
     source: Source,
     output: Output = None,
@@ -87,6 +125,9 @@ def complete(
     warmup: Warmup = 300,
     seed: Seed = 0,
     jobs: Jobs = None,
+    checkpoint: CheckpointFolder = None,
+    checkpoint_every: CheckpointEvery = 30.0,
+    keep_partial: KeepPartial = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what was understood, and stop.")
     ] = False,
@@ -118,11 +159,15 @@ def complete(
         random_state=seed,
         n_jobs=jobs,
         progress=not quiet,
+        run=_run(checkpoint, checkpoint_every, keep_partial),
     )
     _show(summary, as_json, quiet, output)
+    if summary["interrupted"]:
+        sys.exit(INTERRUPTED)
 
 
 @app.command()
+@_interruptible
 def fit(
     source: Source,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Model file.")] = None,
@@ -139,6 +184,9 @@ def fit(
     warmup: Warmup = 300,
     seed: Seed = 0,
     jobs: Jobs = None,
+    checkpoint: CheckpointFolder = None,
+    checkpoint_every: CheckpointEvery = 30.0,
+    keep_partial: KeepPartial = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -160,11 +208,15 @@ def fit(
         random_state=seed,
         n_jobs=jobs,
         progress=not quiet,
+        run=_run(checkpoint, checkpoint_every, keep_partial),
     )
     _show(summary, as_json, quiet, output)
+    if summary["interrupted"]:
+        sys.exit(INTERRUPTED)
 
 
 @app.command()
+@_interruptible
 def predict(
     model: ModelFile,
     source: Source,
@@ -182,6 +234,7 @@ def predict(
 
 
 @app.command()
+@_interruptible
 def report(
     model: ModelFile,
     output: Annotated[
@@ -198,6 +251,7 @@ def report(
 
 
 @app.command()
+@_interruptible
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for pictures and report.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Which cells are known, and the chains.")] = 0,
@@ -225,6 +279,17 @@ def demo(
     console.print(f"Pictures and report: {out}/completion.png, {out}/rank.png, {out}/report.html")
 
 
+def _run(checkpoint: str | None, every: float, partial: bool) -> Any:
+    """How to be kept safe from interrupts; the last line of the command says how to go on."""
+    from bayesring.command.workflows import Run
+    from bayesring.fitting import Keep
+
+    global go_on
+    if checkpoint is not None:
+        go_on = f" Run the same command again to go on from {checkpoint}."
+    return Run(Keep(checkpoint, every), partial)
+
+
 def _required(output: str | None, as_json: bool) -> str:
     if output is None:
         raise ValueError("an output file is required: name it with -o.")
@@ -244,7 +309,7 @@ def _show(summary: dict[str, Any], as_json: bool, quiet: bool, output: str | Non
     grid = Table(show_header=False)
     sentences = ("notes", "troubles", "warnings")
     for name, content in summary.items():
-        if name not in sentences and content is not None:
+        if name not in (*sentences, "interrupted") and content is not None:
             grid.add_row(name.replace("_", " "), _text(name, content))
     screen.print(grid)
     for kind in sentences:
@@ -265,16 +330,18 @@ def _text(name: str, content: Any) -> str:
 
 
 def main() -> None:
-    """Entry point: errors become one sentence and exit code 2."""
+    """Entry point: errors become one sentence and exit code 2, interrupts exit code 130."""
     errors = Console(stderr=True, soft_wrap=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except (Exception, KeyboardInterrupt) as error:
         if show_tracebacks:
             traceback.print_exc()
+        interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
         expected = (ValueError, TypeError, OSError, ImportError, ArithmeticError, IndexError)
-        if isinstance(error, KeyboardInterrupt):
-            sentence = "interrupted; nothing was written."
+        if interrupted:
+            sentence = f"interrupted; no result was written.{go_on}"
         elif isinstance(error, MemoryError):
             sentence = "there is not enough memory; fewer draws or a smaller rank need less."
         elif isinstance(error, expected):
@@ -282,4 +349,4 @@ def main() -> None:
         else:
             sentence = f"{error!r}, which is a fault of bayesring; --debug shows where."
         errors.print(f"error: {sentence}", markup=False, highlight=False)
-        sys.exit(2)
+        sys.exit(INTERRUPTED if interrupted else 2)

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,10 +29,36 @@ from bayesring.data.tables import is_table
 from bayesring.data.writing import check_destination, same_place
 from bayesring.engine.threads import count_threads
 from bayesring.estimator import TensorRing, load
-from bayesring.fitting import survey_files
+from bayesring.fitting import NOTHING_KEPT, Keep, survey_files
 
 Summary = dict[str, Any]
 """What was done, for people and for JSON."""
+
+
+class Run(NamedTuple):
+    """How a fit is kept safe from being cut short."""
+
+    checkpoint: Keep = NOTHING_KEPT
+    partial: bool = False
+    """Whether an interrupted fit is to be used, if every chain has a draw."""
+
+    @contextmanager
+    def interruptible(self, ring: TensorRing) -> Iterator[list[str]]:
+        """Notes, which have a line on the interrupt if what was fitted until then is used."""
+        notes: list[str] = []
+        try:
+            yield notes
+        except KeyboardInterrupt:
+            if not (self.partial and getattr(ring, "interrupted_", False)):
+                raise
+            kept = [len(chain.flat) for chain in ring.posterior_.chains]
+            notes.append(
+                f"The fit was interrupted: its chains have {', '.join(map(str, kept))} draws of "
+                f"the {ring.draws} asked for each."
+            )
+
+
+UNSAFE = Run()
 
 
 def preview_file(
@@ -54,6 +80,7 @@ def complete_file(
     level: float = 0.9,
     likelihood: str = "auto",
     model: str | None = None,
+    run: Run = UNSAFE,
     **settings: Any,
 ) -> Summary:
     """Fill the gaps of a file into another one of the same kind; `model` names a file for the ring.
@@ -68,9 +95,11 @@ def complete_file(
     container, notes = _open(source, modes, value, fill, open_gaps)
     chosen, chosen_notes = choose_likelihood(likelihood, container.observations.values)
     ring = TensorRing(likelihood=chosen, **settings)
-    with _noting_warnings() as noted:
-        completion = fill_gaps(container, ring, level, [*notes, *chosen_notes])
-        ring.diagnostics()
+    with _noting_warnings() as noted, run.interruptible(ring) as ended:
+        ring.fit_observations(
+            container.observations, container.labels, container.kind, run.checkpoint
+        )
+    completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
     write_completion(target, completion)
     if model is not None:
         ring.save(model)
@@ -86,6 +115,7 @@ def complete_file(
         **_describe(ring),
         "notes": told,
         "warnings": noted,
+        "interrupted": ring.interrupted_,
         "seconds": round(time.perf_counter() - begin, 1),
     }
 
@@ -97,6 +127,7 @@ def fit_file(
     modes: Sequence[str] | None = None,
     value: str | None = None,
     likelihood: str = "auto",
+    run: Run = UNSAFE,
     **settings: Any,
 ) -> Summary:
     """Fit a ring to the known values of a file, and save it."""
@@ -104,16 +135,16 @@ def fit_file(
     check_destination(model)
     _check_apart("the model", model, {"the input": source})
     if settings.get("inference") == "online-em" and is_parquet(source):
-        ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, settings)
+        ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, run, settings)
     else:
         container, notes = _open(source, modes, value)
         observed = container.observations
         chosen, chosen_notes = choose_likelihood(likelihood, observed.values)
         notes += chosen_notes
         ring = TensorRing(likelihood=chosen, **settings)
-        with _noting_warnings() as noted:
-            ring.fit_observations(observed, container.labels, container.kind)
-            ring.diagnostics()
+        with _noting_warnings() as noted, run.interruptible(ring) as ended:
+            ring.fit_observations(observed, container.labels, container.kind, run.checkpoint)
+        notes += ended
     ring.save(model)
     return {
         "input": source,
@@ -121,6 +152,7 @@ def fit_file(
         **_describe(ring),
         "notes": notes,
         "warnings": noted,
+        "interrupted": ring.interrupted_,
         "seconds": round(time.perf_counter() - begin, 1),
     }
 
@@ -131,6 +163,7 @@ def _fit_stream(
     modes: Sequence[str] | None,
     value: str | None,
     likelihood: str,
+    run: Run,
     settings: dict[str, Any],
 ) -> tuple[TensorRing, list[str], list[str]]:
     """Fit a ring to Parquet data that are never held in memory; saved even if they break off."""
@@ -144,7 +177,7 @@ def _fit_stream(
     ring = TensorRing(likelihood=chosen, **settings)
     with _noting_warnings() as noted:
         try:
-            ring.fit_rows(files, survey)
+            ring.fit_rows(files, survey, run.checkpoint)
         except ValueError:
             if hasattr(ring, "posterior_"):
                 ring.save(model)

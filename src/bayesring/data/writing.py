@@ -120,18 +120,23 @@ def is_temporary(name: str) -> bool:
     return TEMPORARY.fullmatch(name) is not None
 
 
-def remove_temporaries(folder: Path, is_ours: Callable[[str], bool]) -> None:
-    """Remove temporary files for this name left by killed processes; never a folder."""
+def remove_temporaries(
+    folder: Path, is_ours: Callable[[str], bool], seconds: float = SECONDS_TO_LOCK
+) -> None:
+    """Remove files that killed processes left, so many seconds old at least; never a folder.
+
+    `is_ours` says of a name whether its temporary files may be removed.
+    """
     with suppress(OSError):
         for entry in os.scandir(folder):
             found = TEMPORARY.fullmatch(entry.name)
             if found and is_ours(found[1]) and entry.is_file(follow_symlinks=False):
-                _remove_if_free(Path(entry.path))
+                _remove_if_free(Path(entry.path), seconds)
 
 
-def _remove_if_free(path: Path) -> None:
+def _remove_if_free(path: Path, seconds: float) -> None:
     with suppress(OSError):
-        if time.time() - path.stat().st_mtime < SECONDS_TO_LOCK:
+        if time.time() - path.stat().st_mtime < seconds:
             return
         held = _hold(path)
         if held is not None:

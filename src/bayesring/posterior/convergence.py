@@ -15,12 +15,17 @@ import numpy as np
 from bayesring.infer.state import Trace
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior import Posterior
-from bayesring.posterior.diagnostics import Summary, summarise
+from bayesring.posterior.diagnostics import Summary, mcse_mean, summarise
 
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100
 N_CELLS = 50
-"""Number of cells checked if the user gives none."""
+"""Cells looked at when the user names none."""
+MOST_CELLS = 0.95
+"""Share of the cells whose Monte Carlo error is at most the one that is reported."""
+OFF, OFF_PROBABILITY = 0.25, 0.05
+"""Monte Carlo error from which the answer suffers: of a mean, as a share of the predictive standard
+deviation of a new observation; of a probability, as it is."""
 
 
 class DiagnosticWarning(UserWarning):
@@ -29,18 +34,24 @@ class DiagnosticWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """One row per quantity, and the problems found, one sentence each.
+    """One row per quantity, what the chains' disagreement does to the answer, and what is wrong.
 
     Parameters
     ----------
     names : of the quantities
     summary : mean, sd, mcse, ess_bulk, ess_tail, rhat, one number per quantity
-    problems : what is wrong and what to do about it; empty if there is nothing wrong
+    problems : what harms the answer and what to do about it; empty if nothing does
+    notes : what is worth knowing and does not harm the answer
+    error : Monte Carlo error of predictive means, between-chain disagreement included, which 95 %
+        of the cells stay below: a share of the predictive standard deviation, or, for binary
+        values, of probabilities themselves; NaN if it cannot be told
     """
 
     names: tuple[str, ...]
     summary: Summary
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    error: float = float("nan")
 
     def rows(self) -> list[dict[str, Any]]:
         """The table as a list of dictionaries, ready for a DataFrame."""
@@ -56,7 +67,8 @@ class Diagnostics:
         for row in self.rows():
             name = row.pop("quantity")
             lines.append(f"{name:{width}} " + "".join(f"{number:10.4g}" for number in row.values()))
-        return "\n".join([*lines, *(f"! {problem}" for problem in self.problems)])
+        lines += [f"! {problem}" for problem in self.problems]
+        return "\n".join([*lines, *(f"- {note}" for note in self.notes)])
 
     __repr__ = __str__
 
@@ -88,35 +100,87 @@ def diagnose(
         names += [f"entry {_cell(cell)}" for cell in chosen]
     parts.append(of_entries)
     summary = Summary(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    slow = []
+    problems: list[str] = []
+    notes: list[str] = []
+    error = float("nan")
     if warmup is not None:
-        n_scans = len(traces[0].log_likelihood) - warmup
-        slow = _slow_chains(names, summary, posterior, warmup, n_scans)
-    problems = [
-        *slow,
-        *_ring_problems(posterior, n_observations),
+        n_scans = min(len(trace.log_likelihood) for trace in traces) - warmup
+        error = _answer_error(posterior, chosen)
+        problems, notes = _disagreement(posterior, error, warmup, n_scans)
+        notes += _slow_chains(names, summary, posterior)
+    notes += [
+        *_ring_notes(posterior, n_observations),
         *posterior.likelihood.concerns(posterior.nuisance),
     ]
-    return Diagnostics(tuple(names), summary, tuple(problems))
+    return Diagnostics(tuple(names), summary, tuple(problems), tuple(notes), error)
+
+
+def _answer_error(posterior: Posterior, cells: IntArray) -> float:
+    """Monte Carlo error of the predictive means at most cells, see `Diagnostics.error`."""
+    entries, rows = _standard_entries(posterior, cells), np.concatenate(_rows_of(posterior))
+    likelihood, nuisance = posterior.likelihood, posterior.nuisance[rows]
+    means = likelihood.mean(entries.reshape(-1, len(cells)), nuisance).reshape(entries.shape)
+    errors = posterior.scale * mcse_mean(means)
+    if not likelihood.binary:
+        errors = errors / posterior.moments(cells)[1]
+    return float(np.quantile(errors, MOST_CELLS))
+
+
+def _disagreement(
+    posterior: Posterior, error: float, warmup: int, draws: int
+) -> tuple[list[str], list[str]]:
+    """Problems and notes: what Monte Carlo error does to the answer."""
+    longer = f"warmup={max(2 * warmup, 100)} and draws={max(2 * draws, ESS_PER_CHAIN)}"
+    if np.isnan(error):
+        return [
+            f"{draws} draws per chain are too few to judge; keep more, with draws={ESS_PER_CHAIN} "
+            "or above."
+        ], []
+    binary = posterior.likelihood.binary
+    what = (
+        f"Probabilities are off by up to {error:.2g}"
+        if binary
+        else (f"Means are off by up to {error:.0%} of their error bars")
+    )
+    said = f"{what} because the chains are short or disagree"
+    if error > (OFF_PROBABILITY if binary else OFF):
+        return [f"{said}; run longer, with {longer}."], []
+    return [], [f"{said}."]
 
 
 def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
-    """Noise and other likelihood parameters, and the log likelihood, (chains, draws) each."""
-    described = {
-        name: np.stack([trace.described[name][warmup:] for trace in traces])
-        for name in traces[0].described
+    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each.
+
+    Interrupted chains differ in length; all are cut to the shortest.
+    """
+    end = min(len(trace.log_likelihood) for trace in traces)
+    return {
+        name: np.stack([numbers[warmup:end] for numbers in each])
+        for name, each in _scalar_traces(traces).items()
     }
-    log_likelihood = np.stack([trace.log_likelihood[warmup:] for trace in traces])
-    return described | {"log likelihood": log_likelihood}
+
+
+def _scalar_traces(traces: Sequence[Trace]) -> dict[str, list[FloatArray]]:
+    """The same over all scans of each chain."""
+    described = {name: [trace.described[name] for trace in traces] for name in traces[0].described}
+    return described | {"log likelihood": [trace.log_likelihood for trace in traces]}
 
 
 def entry_draws(posterior: Posterior, cells: IntArray) -> FloatArray:
     """Entries in the units of the data, (chains, draws, n); longer chains are thinned to match."""
-    entries = posterior.location + posterior.scale * posterior.entries(cells)
-    parts = np.split(entries, np.cumsum([len(draws.scans) for draws in posterior.chains])[:-1])
-    return np.stack(
-        [part[rows] for part, rows in zip(parts, _matching_draws(posterior), strict=True)]
-    )
+    return posterior.location + posterior.scale * _standard_entries(posterior, cells)
+
+
+def _standard_entries(posterior: Posterior, cells: IntArray) -> FloatArray:
+    """The same in standardised units."""
+    entries = posterior.entries(cells)
+    return np.stack([entries[rows] for rows in _rows_of(posterior)])
+
+
+def _rows_of(posterior: Posterior) -> list[IntArray]:
+    """The same draws as `_matching_draws`, as rows of all chains put end to end."""
+    starts = np.cumsum([0, *(len(draws.scans) for draws in posterior.chains[:-1])])
+    return [start + rows for start, rows in zip(starts, _matching_draws(posterior), strict=True)]
 
 
 def _matching_draws(posterior: Posterior) -> list[IntArray]:
@@ -151,7 +215,7 @@ def to_datatree(
             ("chain", "draw"),
             np.stack([numbers[rows] for numbers, rows in zip(each, kept, strict=True)]),
         )
-        for name, each in (scalar_draws(traces, 0) if sampled else {}).items()
+        for name, each in (_scalar_traces(traces) if sampled else {}).items()
     }
     statistics = {name: scalars.pop(name) for name in ("log_likelihood",) if name in scalars}
     entries = (("chain", "draw", "cell"), entry_draws(posterior, cells))
@@ -165,52 +229,43 @@ def to_datatree(
     )
 
 
-def _slow_chains(
-    names: Sequence[str], summary: Summary, posterior: Posterior, warmup: int, draws: int
-) -> list[str]:
-    """Messages about chains that disagree and about too few effective draws."""
+def _slow_chains(names: Sequence[str], summary: Summary, posterior: Posterior) -> list[str]:
+    """Sentences on R-hat and effective draws by the usual limits."""
     if np.isnan(summary.rhat).any():
-        return [
-            f"{draws} draws per chain are too few to judge; keep more, with draws={ESS_PER_CHAIN} "
-            "or above."
-        ]
-    problems = []
+        return []
+    notes = []
     rhat = summary.rhat
     if rhat.max() > RHAT_LIMIT:
         place = int(np.argmax(rhat))
-        problems.append(
+        notes.append(
             f"R-hat of {names[place]} is {rhat[place]:.4g}, above {RHAT_LIMIT}: the chains do "
-            f"not agree; run longer, with warmup={max(2 * warmup, 100)} "
-            f"and draws={max(2 * draws, ESS_PER_CHAIN)}."
+            "not agree on it."
         )
     ess = np.minimum(summary.ess_bulk, summary.ess_tail)
     needed = ESS_PER_CHAIN * len(posterior.chains)
     if ess.min() < needed:
         place = int(np.argmin(ess))
-        problems.append(
-            f"{names[place]} has {ess[place]:.0f} effective draws, fewer than {needed}: its error "
-            f"bar is rough; keep more, with draws={max(2 * draws, ESS_PER_CHAIN)}."
-        )
-    return problems
+        notes.append(f"{names[place]} has {ess[place]:.0f} effective draws, fewer than {needed}.")
+    return notes
 
 
-def _ring_problems(posterior: Posterior, n_observations: int) -> list[str]:
-    """Messages about rank and size."""
-    problems = []
+def _ring_notes(posterior: Posterior, n_observations: int) -> list[str]:
+    """Sentences on rank and size."""
+    notes = []
     ranks = [draws.rank for draws in posterior.chains]
     if len(set(ranks)) > 1:
         listed = ", ".join("x".join(map(str, rank)) for rank in ranks)
-        problems.append(
+        notes.append(
             f"The chains ended at different ranks ({listed}): they describe different models, and "
             "their predictions are averaged; give rank= a number, or a longer warmup."
         )
     n_parameters = max(draws.flat.shape[1] for draws in posterior.chains)
     if n_parameters > n_observations:
-        problems.append(
+        notes.append(
             f"The ring has {n_parameters:,} parameters for {n_observations:,} observations: the "
             "prior decides much of the answer; a smaller rank= would rely on it less."
         )
-    return problems
+    return notes
 
 
 def _cell(cell: IntArray) -> str:

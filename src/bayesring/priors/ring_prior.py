@@ -25,6 +25,19 @@ class RingPrior:
     modes: tuple[ModePrior, ...]
     weights: BondPrior
 
+    def __post_init__(self) -> None:
+        modes = (self.modes,) if isinstance(self.modes, ModePrior) else self.modes
+        if not isinstance(modes, tuple | list) or not modes:
+            raise TypeError(f"modes of RingPrior must be priors of modes, got {modes!r}.")
+        for each in modes:
+            if not isinstance(each, ModePrior):
+                raise TypeError(f"modes of RingPrior must be priors of modes, got {each!r}.")
+        if not isinstance(self.weights, BondPrior):
+            raise TypeError(
+                f"weights of RingPrior must be a prior of bond weights, got {self.weights!r}."
+            )
+        object.__setattr__(self, "modes", tuple(modes))
+
     @classmethod
     def of(cls, *modes: ModePrior) -> RingPrior:
         """Unit weights if all cores learn their scale, otherwise the gamma process."""

@@ -182,6 +182,7 @@ def trust_section(fitted: Fitted, contents: Contents) -> str:
     """Whether it can be trusted."""
     said = cautions(fitted, contents)
     parts = _chains_part(fitted, contents) if fitted.sampled else [paragraph(NOT_SAMPLED, "note")]
+    parts.insert(0, listing(contents.diagnostics.notes, "notes"))
     verdict = (
         listing(said, "cautions")
         if said

@@ -1,0 +1,232 @@
+"""What a disk, a folder or another fit can do to a checkpoint."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesring import TensorRing
+from bayesring.checkpoint import generations
+from bayesring.checkpoint.manifest import open_checkpoint
+from bayesring.checkpoint.trees import classes_in, put_together, take_apart
+from tests.checkpoint.fits import data, fingerprint, run
+
+
+@pytest.fixture(scope="module")
+def expected() -> str:
+    return fingerprint(run("gibbs", None))
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a fit that ended in its draws."""
+    folder = tmp_path_factory.mktemp("original") / "folder"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        end_after(monkeypatch, 250)
+        with pytest.raises(EndHere):
+            run("gibbs", folder)
+    return folder
+
+
+@pytest.fixture
+def begun(original: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(original, tmp_path / "folder"))
+
+
+class EndHere(BaseException):
+    """Ends a fit."""
+
+
+def end_after(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
+    count = [0]
+    write = generations.write
+
+    def counted(*arguments: Any) -> None:
+        write(*arguments)
+        count[0] += 1
+        if count[0] == writes:
+            raise EndHere
+
+    monkeypatch.setattr(generations, "write", counted)
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.999999])
+@pytest.mark.parametrize("kind", ["flipped", "cut", "empty"])
+def test_an_older_generation_is_used(begun: Path, share: float, kind: str, expected: str) -> None:
+    path = begun / "chain-0.state"
+    content = path.read_bytes()
+    place = int(share * len(content))
+    damaged = {"flipped": flipped(content, place), "cut": content[:place], "empty": b""}[kind]
+    path.write_bytes(damaged)
+    (begun / "fit.state").write_bytes(flipped((begun / "fit.state").read_bytes(), 40))
+    assert fingerprint(run("gibbs", begun)) == expected
+
+
+def test_killed_between_two_renames(begun: Path, expected: str) -> None:
+    (begun / "chain-1.state").unlink()
+    (begun / "fit.state").unlink()
+    assert fingerprint(run("gibbs", begun)) == expected
+
+
+@pytest.mark.parametrize("name", ["chain-0", "fit"])
+def test_both_generations_damaged(begun: Path, name: str) -> None:
+    for extension in ("state", "previous"):
+        path = begun / f"{name}.{extension}"
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=rf"{name}\.state is damaged: its checksum is wrong"):
+        run("gibbs", begun)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"draws": 31}, "draws=30, but now draws=31"),
+        ({"warmup": 81}, "warmup=80, but now warmup=81"),
+        ({"random_state": 4}, "random_state=3, but now random_state=4"),
+        ({"rank": 3}, "rank=StrandGrowth"),
+        ({"prior": "paper"}, "prior=.*NormalWishart.*Fixed"),
+        ({"chains": 2}, "chains=3, but now chains=2"),
+        ({"max_memory": 2**20}, "max_memory="),
+        ({"dtype": "float32"}, "method="),
+        ({"inference": "online-em"}, "inference='gibbs', but now inference='online-em'"),
+    ],
+)
+def test_another_fit_is_refused(begun: Path, settings: dict[str, Any], sentence: str) -> None:
+    before = {path: path.read_bytes() for path in begun.iterdir()}
+    with pytest.raises(ValueError, match=sentence):
+        run("gibbs", begun, **settings)
+    assert {path: path.read_bytes() for path in begun.iterdir()} == before
+
+
+@pytest.mark.parametrize("change", ["value", "coordinate", "row", "shape"])
+def test_other_data_are_refused(begun: Path, change: str) -> None:
+    coords, values = data("gibbs")
+    shape = None
+    if change == "value":
+        values[-1] += 1e-12
+    elif change == "coordinate":
+        coords[0, 2] = (coords[0, 2] + 1) % 8
+    elif change == "row":
+        coords, values = coords[:-1], values[:-1]
+    else:
+        shape = (12, 9, 9)
+    ring = TensorRing(warmup=80, draws=30, chains=3, random_state=3, progress=False)
+    with pytest.raises(ValueError, match="belongs to a fit with other data"):
+        ring.fit(coords, values, checkpoint=begun, shape=shape)
+
+
+def test_another_version_is_refused(begun: Path) -> None:
+    facts, _ = generations.read(begun, "fit") or ({}, [])
+    for _ in range(2):
+        generations.write(begun, "fit", facts | {"bayesring": "0.0.1"}, [])
+    with pytest.raises(ValueError, match=r"a fit with bayesring 0\.0\.1, but this is"):
+        run("gibbs", begun)
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match=r"new or empty folder.*holds 'thesis\.tex'"):
+        run("gibbs", tmp_path)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("something")
+    with pytest.raises(NotADirectoryError, match="is not a folder"):
+        run("gibbs", tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "something"
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bayesring.infer import chains
+
+    monkeypatch.setattr(chains.Chain, "step", lambda *arguments: pytest.fail("it began to work"))
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
+    with pytest.raises(PermissionError, match="no file can be created in the folder"):
+        run("gibbs", tmp_path / "folder")
+
+
+def test_a_full_disk_warns_once_and_the_fit_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: str
+) -> None:
+    write, count = generations.write, [0]
+
+    def full(*arguments: Any) -> None:
+        count[0] += 1
+        if count[0] > 100:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(*arguments)
+
+    monkeypatch.setattr(generations, "write", full)
+    with pytest.warns(UserWarning, match="No space left on device") as caught:
+        ring = run("gibbs", tmp_path)
+    assert fingerprint(ring) == expected
+    assert sum("checkpoint" in str(each.message) for each in caught) == 1
+    monkeypatch.undo()
+    assert fingerprint(run("gibbs", tmp_path)) == expected
+
+
+def test_two_fits_do_not_share_a_folder(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    with (
+        open_checkpoint(tmp_path, 1.0, {"random_state": "3"}),
+        pytest.raises(ValueError, match="in use by another fit"),
+    ):
+        run("gibbs", tmp_path)
+
+
+def test_leftovers_are_removed_and_nothing_else(begun: Path) -> None:
+    ours = begun / ".chain-0.state.0123abcd.tmp"
+    theirs = [begun / ".notes.txt", begun / ".letter.doc.0123abcd.tmp", begun / "a.tmp"]
+    for path in (ours, *theirs):
+        path.write_text("half")
+    run("gibbs", begun)
+    assert not ours.exists()
+    assert all(path.exists() for path in theirs)
+
+
+@pytest.mark.parametrize("every", [-1.0, float("nan"), float("inf"), "30", True, None])
+def test_seconds_that_are_none(tmp_path: Path, every: Any) -> None:
+    ring = TensorRing(2, warmup=1, draws=1, chains=1, progress=False)
+    with pytest.raises(ValueError, match="checkpoint_every must be a number of seconds"):
+        ring.fit(*data("gibbs"), checkpoint=tmp_path / "folder", checkpoint_every=every)
+    assert not (tmp_path / "folder").exists()
+
+
+def test_state_comes_back_as_it_was(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    tree = {
+        "fortran": np.asfortranarray(rng.standard_normal((3, 4))),
+        "none": None,
+        "numbers": [1, 2.5, float("inf"), -0.0, np.float64(0.1), np.int32(7), True],
+        "tuples": ((1, 2), [3, (4,)], {}),
+        "empty": np.empty((0, 3), dtype=np.int32),
+        7: "text as it is: \u00e9\n",
+    }
+    generations.write(tmp_path, "piece", *take_apart(tree))
+    plain, arrays = generations.read(tmp_path, "piece") or (None, [])
+    found = put_together(plain, arrays, classes_in(tree))
+    assert found["fortran"].flags.f_contiguous
+    assert not found["fortran"].flags.c_contiguous
+    assert found["fortran"].tobytes() == tree["fortran"].tobytes()  # type: ignore[union-attr]
+    assert [type(each) for each in found["numbers"]] == [type(each) for each in tree["numbers"]]  # type: ignore[union-attr]
+    assert found["numbers"] == tree["numbers"]
+    assert found["tuples"] == tree["tuples"]
+    assert found["empty"].shape == (0, 3)
+    assert found["empty"].dtype == np.int32
+    assert found[7] == tree[7]
+    with pytest.raises(TypeError, match="cannot hold object"):
+        take_apart(object())

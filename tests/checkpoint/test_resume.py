@@ -1,0 +1,220 @@
+"""A fit that goes on from its checkpoint ends with the bits of one that nobody disturbed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayesring import TensorRing, TensorRingClassifier, complete
+from bayesring.checkpoint.keeping import Checkpoint
+from tests.checkpoint.fits import FITS, SHAPE, data, fingerprint, run, write_parquet
+from tests.checkpoint.kills import kill_all_kinds
+
+
+class PowerCut(BaseException):
+    """Ends a fit where it is."""
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of writes after which a fit ends, once; and a count of writes."""
+    state = [-1, 0]
+    keep = Checkpoint.keep
+
+    def keep_and_end(self: Checkpoint, *arguments: object, **named: object) -> None:
+        keep(self, *arguments, **named)  # type: ignore[arg-type]
+        state[1] += 1
+        if state[1] == state[0]:
+            raise PowerCut
+
+    monkeypatch.setattr(Checkpoint, "keep", keep_and_end)
+    return state
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_same_bits_wherever_it_ended(name: str, tmp_path: Path, cut: list[int]) -> None:
+    source = write_parquet(tmp_path)
+    expected = fingerprint(run(name, None, source=source))
+    cut[1] = 0
+    assert fingerprint(run(name, tmp_path / "whole", source=source)) == expected
+    writes = cut[1]
+    assert writes > 20
+    for number, share in enumerate((0.3, 0.6, 0.97)):
+        folder = tmp_path / str(number)
+        cut[:] = [max(1, int(share * writes)), 0]
+        with pytest.raises(PowerCut):
+            run(name, folder, source=source, n_jobs=1 + number % 2)
+        cut[:] = [-1, 0]
+        resumed = run(name, folder, source=source, n_jobs=2 - number % 2)
+        assert fingerprint(resumed) == expected
+        assert cut[1] <= writes - int(share * writes) + 8, "what was done is not done again"
+
+
+def test_a_finished_fit_is_not_run_again(tmp_path: Path, cut: list[int]) -> None:
+    first = run("gibbs", tmp_path)
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    cut[1] = 0
+    again = run("gibbs", tmp_path, n_jobs=2)
+    assert cut[1] == 0
+    assert fingerprint(again) == fingerprint(first)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+    assert not again.interrupted_
+
+
+def test_the_seed_of_the_checkpoint_is_taken_if_none_is_given(
+    tmp_path: Path, cut: list[int]
+) -> None:
+    cut[0] = 30
+    with pytest.raises(PowerCut):
+        run("gibbs", tmp_path, random_state=None)
+    first = run("gibbs", tmp_path, random_state=None)
+    again = run("gibbs", tmp_path, random_state=None)
+    assert again.seed_ == first.seed_
+    assert fingerprint(again) == fingerprint(first)
+    assert fingerprint(run("gibbs", None, random_state=first.seed_)) == fingerprint(first)
+
+
+def test_complete_goes_on(tmp_path: Path, cut: list[int]) -> None:
+    table = np.full(SHAPE, np.nan)
+    coords, values = data("gibbs")
+    table[tuple(coords.T)] = values
+    settings = {"rank": 2, "warmup": 20, "draws": 20, "chains": 2, "progress": False}
+    expected = complete(table, random_state=1, **settings)
+    cut[:] = [30, 0]
+    with pytest.raises(PowerCut):
+        complete(table, random_state=1, checkpoint=tmp_path, checkpoint_every=0, **settings)
+    found = complete(table, random_state=1, checkpoint=tmp_path, checkpoint_every=0, **settings)
+    for name in ("mean", "std", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_a_classifier_goes_on(tmp_path: Path, cut: list[int]) -> None:
+    coords, values = data("gibbs, binary")
+    labels = np.where(values > 0, "yes", "no")
+    ring = TensorRingClassifier(2, warmup=20, draws=20, chains=2, random_state=1, progress=False)
+    expected = ring.fit(coords, labels).predict_proba(coords)
+    cut[:] = [30, 0]
+    with pytest.raises(PowerCut):
+        ring.fit(coords, labels, checkpoint=tmp_path, checkpoint_every=0)
+    ring.fit(coords, labels, checkpoint=tmp_path, checkpoint_every=0)
+    np.testing.assert_array_equal(ring.predict_proba(coords), expected)
+    assert list(ring.classes_) == ["no", "yes"]
+
+
+def test_a_checkpoint_is_written_as_often_as_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bayesring.checkpoint import generations, keeping
+
+    now, written = [0.0], []
+    monkeypatch.setattr(keeping.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(generations, "write", lambda *arguments: written.append(now[0]))
+    checkpoint = Checkpoint(tmp_path, 10.0)
+    for second in range(35):
+        now[0] = float(second)
+        checkpoint.keep("chain-0", second)
+        checkpoint.keep("chain-1", second, always=second == 7)
+    assert written == [7.0, 10.0, 17.0, 20.0, 27.0, 30.0]
+
+
+def test_writing_takes_a_small_share_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bayesring.checkpoint import generations, keeping
+
+    now, written = [0.0], []
+
+    def slow(*arguments: object) -> None:
+        written.append(now[0])
+        now[0] += 5.0
+
+    monkeypatch.setattr(keeping.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(generations, "write", slow)
+    checkpoint = Checkpoint(tmp_path, 1.0)
+    for _ in range(1000):
+        now[0] += 0.5
+        checkpoint.keep("chain-0", 1)
+    assert len(written) * 5.0 < 0.06 * now[0]
+
+
+def test_interrupted_with_draws_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bayesring.infer import chains
+
+    step = chains.Chain.step
+
+    def interrupted(self: chains.Chain, *arguments: object) -> object:
+        if self.scan == 60:
+            raise KeyboardInterrupt
+        return step(self, *arguments)  # type: ignore[arg-type]
+
+    ring = TensorRing(2, warmup=50, draws=40, chains=1, random_state=0, n_jobs=1, progress=False)
+    coords, values = data("gibbs")
+    whole = ring.fit(coords, values).posterior_.chains[0]
+    assert not ring.interrupted_
+    monkeypatch.setattr(chains.Chain, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ring.fit(coords, values, checkpoint=tmp_path, checkpoint_every=0)
+    assert ring.interrupted_
+    kept = ring.posterior_.chains[0]
+    np.testing.assert_array_equal(kept.flat, whole.flat[:10])
+    assert ring.predict(coords).shape == values.shape
+    ring.save(tmp_path / "partial.ring")
+    monkeypatch.undo()
+    ring.fit(coords, values, checkpoint=tmp_path, checkpoint_every=0)
+    np.testing.assert_array_equal(ring.posterior_.chains[0].flat, whole.flat)
+    assert not ring.interrupted_
+
+
+def test_interrupted_without_draws_in_every_chain_sets_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from bayesring.infer import chains
+
+    step = chains.Chain.step
+
+    def interrupted(self: chains.Chain, *arguments: object) -> object:
+        if self.number == 1 and self.scan == 50:
+            raise KeyboardInterrupt
+        return step(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(chains.Chain, "step", interrupted)
+    ring = TensorRing(2, warmup=50, draws=40, chains=2, random_state=0, n_jobs=1, progress=False)
+    with pytest.raises(KeyboardInterrupt):
+        ring.fit(*data("gibbs"))
+    assert not hasattr(ring, "posterior_")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_random_moments() -> None:
+    counts = kill_all_kinds(5, seed=1, names=["gibbs", "online EM"])
+    assert sum(killed for killed, _ in counts.values()) >= 5
+    assert sum(ended for _, ended in counts.values()) >= 2
+
+
+def test_chains_of_unequal_length_can_be_judged_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bayesring.infer import chains
+
+    step = chains.Chain.step
+
+    def interrupted(self: chains.Chain, *arguments: object) -> object:
+        if self.number == 1 and self.scan == 62:
+            raise KeyboardInterrupt
+        return step(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(chains.Chain, "step", interrupted)
+    ring = TensorRing(2, warmup=50, draws=40, chains=2, random_state=0, n_jobs=1, progress=False)
+    with pytest.raises(KeyboardInterrupt):
+        ring.fit(*data("gibbs"))
+    assert [len(each.flat) for each in ring.posterior_.chains] == [40, 12]
+    with pytest.warns(UserWarning, match="draws"):
+        found = ring.diagnostics()
+    assert np.isfinite(found.summary.mean).all()
+    tree = ring.to_datatree()
+    assert dict(tree["posterior"].sizes)["draw"] == 12
+    ring.report(tmp_path / "report.html", progress=False)
+    ring.save(tmp_path / "model.ring")
