@@ -89,8 +89,8 @@ def complete(
         with its fill value
     level : probability with which the intervals should cover hidden values
     likelihood : as for `TensorRing`, or "auto": "bernoulli" if the values are zeros and ones
-    checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`: killed and called
-        again, it goes on from there
+    checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`; if the process is
+        killed, the same call continues from the checkpoint
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
     """
     container = open_gaps(data, modes, value, fill, implicit)
