@@ -87,29 +87,29 @@ $(VENV)/.peers: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group paper --editable .
 	@touch $@
 
-bench: $(VENV)/.peers  ## speed and memory against goals and others, into the README; QUICK=1 only prints, LARGE=1 does more
+bench: $(VENV)/.peers  ## measure speed and memory against goals and other programs, into the README; QUICK=1 only prints, LARGE=1 does more
 	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out paper/results/bench.json --readme README.md) $(if $(LARGE),--large)
 
-bench-check: setup  ## fail if a scan got 30 % slower than the committed figure
+bench-check: setup  ## fail if a scan is 30 % slower than the committed figure
 	$(BIN)/python -m paper.bench --check paper/results/bench.json
 
-bench-against: setup  ## scans against those of another commit, in turn: COMMIT=..., by default the one of same-bits
+bench-against: setup  ## compare scans with another commit, in turn: COMMIT=..., by default the one of same-bits
 	$(BIN)/python -m paper.bench.against $(if $(COMMIT),--commit $(COMMIT)) $(if $(ONLY),--only '$(ONLY)') $(if $(LARGE),--memory 1000000 --memory 10000000)
 
-accuracy: $(VENV)/.peers  ## the defaults on six real data sets beside the paper and SMURFF, into the README
+accuracy: $(VENV)/.peers  ## the defaults on six real data sets next to the paper and SMURFF, into the README
 	$(BIN)/python -m paper.readme_accuracy
 
 # make reproduce QUICK=1 OUT=folder       a smoke test of every path, into folder/quick
 # make reproduce WHAT=binary ONLY='Enron/TTWOPT DBLP' JOBS=1
-# make reproduce ONLY=Enron AGAIN=1        works out cells that are there, too
+# make reproduce ONLY=Enron AGAIN=1        recomputes existing cells too
 WHAT ?= all
 OUT ?= $(if $(QUICK),results,docs)
 RESULTS ?= $(if $(filter docs,$(OUT)),paper/results,$(OUT))
-reproduce: $(VENV)/.peers  ## the paper's tables and figures with ours beside them, into docs; goes on where it stopped
+reproduce: $(VENV)/.peers  ## the paper's tables and figures next to ours, into docs; continues where it stopped
 	$(BIN)/python -m paper.reproduce $(WHAT) --out $(OUT) --results $(RESULTS) $(if $(QUICK),--quick) $(if $(AGAIN),--again) $(if $(JOBS),--jobs $(JOBS)) $(foreach each,$(ONLY),--only '$(each)')
 
 reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md
 	$(BIN)/python -m paper.reliability
 
-clean:  ## remove what the targets above made
+clean:  ## remove what the targets above created
 	rm -rf $(VENV) build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

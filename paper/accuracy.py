@@ -1,7 +1,7 @@
-"""Accuracy on the six data sets of the paper: the cells of its two tables, and our short one.
+"""Accuracy on the paper's six data sets: the cells of its two tables, and of our short one.
 
 Every data set is scored as published: five folds or seeds, one fit each. A cell is one data set,
-method and fold. Test data are read once, here, to score.
+method and fold. Test data are read only here, for scoring.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from paper.tasks import SCORES, TASKS, Task
 
 STUDY = "accuracy"
 N_CHECKED = 40_000
-"""Test cells at which intervals are checked, if there are more."""
+"""Maximum number of test cells at which intervals are checked."""
 QUICK_TRAIN = 3000
-"""Training observations of a smoke test."""
+"""Number of training observations in a smoke test."""
 COSTS = {
     "BayesCP": (25, 40, 40, 15, 8, 700),
     "TTWOPT": (20, 60, 30, 15, 4, 300),
@@ -37,7 +37,7 @@ COSTS = {
     "Gibbs-paper": (150, 150, 150, 80, 15, 600),
     SMURFF: (70, 180, 25, 35, 5, 220),
 }
-"""Seconds that a fit takes on one core, roughly, for each data set of `TASKS`."""
+"""Approximate seconds per fit on one core, for each data set of `TASKS`."""
 
 
 def make_cells(
@@ -91,7 +91,7 @@ def work(name: str, method: str, fold: int, quick: bool, threads: int) -> Result
 
 
 def _some(data: Observations, number: int) -> Observations:
-    """Part of the observations, spread evenly."""
+    """An evenly spaced subset of the observations."""
     step = max(1, len(data.values) // number)
     return Observations(data.coords[::step], data.values[::step], data.shape)
 
@@ -99,7 +99,7 @@ def _some(data: Observations, number: int) -> Observations:
 def _trust(
     task: Task, fitted: Predictor, test: Observations, predicted: FloatArray
 ) -> dict[str, Any]:
-    """Coverage of intervals, or the bins of the calibration of probabilities."""
+    """Coverage of intervals, or calibration bins of probabilities."""
     if task.likelihood == "bernoulli":
         if not fitted.is_probability:
             return {}
@@ -113,6 +113,6 @@ def _trust(
 
 
 def load_cells(store: ResultsStore, name: str, method: str) -> list[Result]:
-    """What the cells of a data set and method found, of those that are there."""
+    """Existing results of the cells of a data set and method."""
     found = [cell.load(store) for cell in make_cells([name], [method])]
     return [each for each in found if each is not None]

@@ -12,7 +12,7 @@ from rich.progress import Progress as RichProgress
 
 
 class CellProgress:
-    """A bar over cells of unequal cost, with the time left, and a line for each that is done."""
+    """A bar over cells of unequal cost, with the time left and a line for each finished cell."""
 
     def __init__(self, costs: Sequence[float], jobs: int) -> None:
         self._bar = RichProgress(
@@ -30,23 +30,23 @@ class CellProgress:
         self._task = self._bar.add_task("", total=self._total, cells="", left="")
 
     def begin(self, name: str) -> None:
-        """Work on a cell begins."""
+        """Record the start of a cell."""
         self._bar.start()
         self._show(name)
 
     def done(self, name: str, cost: float, found: str) -> None:
-        """A cell is done; `found` says with what result."""
+        """Record a finished cell; `found` describes its result."""
         self._done += 1
         self._spent += cost
         self._bar.console.print(f"{name}: {found}", markup=False, highlight=False, soft_wrap=True)
         self._show()
 
     def stop(self) -> None:
-        """Take the bar away; the lines stay."""
+        """Remove the bar; the lines stay."""
         self._bar.stop()
 
     def seconds_left(self) -> float:
-        """Expected costs of what is left, scaled by how long the others took."""
+        """Expected cost of the remaining cells, scaled by how long the others took."""
         elapsed = time.monotonic() - self._begin
         pace = elapsed / self._spent if self._spent else 1.0 / self._jobs
         return (self._total - self._spent) * pace
@@ -63,7 +63,7 @@ class CellProgress:
 
 
 def _duration(seconds: float) -> str:
-    """In words: 40 s, 12 min, 3.5 h."""
+    """A duration as text: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -83,7 +83,7 @@ class NoCellProgress:
 def cell_progress(
     show: bool, costs: Sequence[float], jobs: int
 ) -> Iterator[CellProgress | NoCellProgress]:
-    """A bar over cells for the length of a run, if there are any and it is wanted."""
+    """A bar over cells during a run, if there are any and a bar is requested."""
     if not show or not costs:
         yield NoCellProgress()
         return

@@ -1,4 +1,4 @@
-"""What the commands of this package share: an error is one sentence and exit code 2."""
+"""Error handling of the commands in this package: one sentence and exit code 2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, Memory
 
 
 def call(app: typer.Typer) -> None:
-    """Run a command; errors that a user can do something about are told without a traceback."""
+    """Run a command; errors that a user can fix are shown without a traceback."""
     try:
         app()
     except EXPECTED as error:

@@ -1,4 +1,4 @@
-"""The paper's two tables with ours beside them: means, differences, marks of the best."""
+"""The paper's two tables next to ours: means, differences, marks for the best."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from paper.tasks import TASKS, show
 
 
 class Figure(NamedTuple):
-    """One score of one method on one data set, beside the paper's."""
+    """One score of one method on one data set, with the paper's."""
 
     score: str
     mean: float
     deviation: float
     printed: published.Printed | None
     place: int
-    """1 for the best of all rows, 2 for the second best, by what is shown."""
+    """1 for the best of all rows, 2 for the second best, as displayed."""
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's."""
+        """Our value minus the paper's."""
         return None if self.printed is None else self.mean - self.printed.value
 
 
@@ -36,7 +36,7 @@ class ComparisonRow(NamedTuple):
     method: str
     folds: int
     figures: tuple[Figure, ...]
-    """Empty if it could not run, or has not yet."""
+    """Empty if it could not run or has not run yet."""
     cannot: str | None
     minutes: float
 
@@ -72,13 +72,13 @@ def compare(store: ResultsStore, name: str) -> list[ComparisonRow]:
 
 
 def printed_for(name: str, score: str, method: str) -> published.Printed | None:
-    """The paper's figure for the row that a method belongs to."""
+    """The paper's figure for the row of a method."""
     row = METHODS[method].printed
     return None if row is None else published.FIGURES[name, score, row]
 
 
 def _places(scored: dict[str, list[Result]], score: str) -> dict[str, int]:
-    """Place of each method by its mean as shown; methods with the same figure share a place."""
+    """Rank of each method by its displayed mean; methods with the same figure share a rank."""
     means = {
         method: float(show(score, float(np.mean([cell[score] for cell in cells]))))
         for method, cells in scored.items()
@@ -89,7 +89,7 @@ def _places(scored: dict[str, list[Result]], score: str) -> dict[str, int]:
 
 
 def table(store: ResultsStore, name: str) -> str:
-    """A data set as Markdown: per score ours, the paper's and the difference."""
+    """A data set as Markdown: for each score our value, the paper's and the difference."""
     scores = TASKS[name].scores
     arrows = {True: "↓", False: "↑"}
     heads = [
@@ -135,7 +135,7 @@ def _printed(name: str, score: str, method: str) -> str:
 
 
 def reasons(store: ResultsStore, name: str) -> list[str]:
-    """Sentences on methods that cannot run on a data set."""
+    """Notes on methods that cannot run on a data set."""
     return [
         f"{METHODS[row.method].label} cannot run on {name}: {row.cannot}"
         for row in compare(store, name)

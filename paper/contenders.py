@@ -19,14 +19,14 @@ from paper.runner import Unavailable
 from paper.tasks import TASKS, Task
 
 RANKS = (3, 5, 10)
-"""From which the paper chooses by validation."""
+"""Ranks from which the paper chooses by validation."""
 VALIDATION = 0.1
-"""Share of the training data that a rank is chosen on."""
+"""Share of the training data on which a rank is chosen."""
 QUICK_RING = {"warmup": 8, "draws": 6, "chains": 1}
 
 
 class Job(NamedTuple):
-    """What a method is given: training data, never the test values."""
+    """Input of a method: training data, never the test values."""
 
     train: Observations
     task: Task
@@ -36,16 +36,16 @@ class Job(NamedTuple):
 
 
 class Predictor(NamedTuple):
-    """What a method gives back."""
+    """Output of a method."""
 
     predict: Callable[[IntArray], FloatArray]
-    """Predictions at coordinates (n, D); of binary data scores in [0, 1]."""
+    """Predictions at coordinates (n, D); for binary data, scores in [0, 1]."""
     described: dict[str, Any]
-    """What was found or chosen, for the cell's file."""
+    """What was estimated or chosen, for the cell's row."""
     interval: Callable[[IntArray], tuple[FloatArray, FloatArray]] | None = None
     """Bounds of 90 % intervals, if the method has any."""
     is_probability: bool = False
-    """Whether scores of binary data are meant as probabilities."""
+    """Whether scores of binary data are probabilities."""
 
 
 class Contender(NamedTuple):
@@ -54,13 +54,13 @@ class Contender(NamedTuple):
     label: str
     fit: Callable[[Job], Predictor]
     printed: str | None = None
-    """The row of the paper's tables that it belongs to, if any."""
+    """Its row in the paper's tables, if any."""
     tables: tuple[str, ...] = ("continuous", "binary")
     leaves_out: tuple[str, ...] = ()
     """Data sets on which it would take hours."""
 
     def runs_on(self, name: str) -> bool:
-        """Whether the tables have it on this data set."""
+        """Whether the tables include it for this data set."""
         return TASKS[name].table in self.tables and name not in self.leaves_out
 
 
@@ -93,7 +93,7 @@ def _ring(job: Job, settings: dict[str, Any]) -> Predictor:
     model.fit(job.train.coords, job.train.values)
 
     def predict(coords: IntArray) -> FloatArray:
-        """By way of the whole tensor if most of it is wanted."""
+        """Predict through the whole tensor if most of it is needed."""
         if 2 * len(coords) > prod(job.train.shape):
             return np.asarray(model.predict_tensor()[tuple(coords.T)])
         return np.asarray(model.predict(coords))
@@ -120,7 +120,7 @@ def ring_vi(job: Job) -> Predictor:
 
 
 def tensor_train(job: Job) -> Predictor:
-    """Tensor train by weighted optimisation (Yuan et al., 2017), its rank chosen by validation."""
+    """Tensor train by weighted optimisation (Yuan et al., 2017), rank chosen by validation."""
     settings = {"max_iter": 3} if job.quick else {}
     ranks = (2, 3) if job.quick else RANKS
     part, held = hold_out(job.train, job.seed)
@@ -165,7 +165,7 @@ def _fit(job: Job, name: str, settings: dict[str, Any]) -> Any:
 
 
 def smurff(job: Job) -> Predictor:
-    """SMURFF with the number of factors at which it does best; a peer, not in the paper."""
+    """SMURFF with its best number of factors; a peer, not in the paper."""
     if find_spec("smurff") is None:
         raise Unavailable("SMURFF is not installed: pip install --group paper.")
     short = {"rank": 2, "warmup": 5, "draws": 5}
@@ -182,7 +182,7 @@ def training_mean(job: Job) -> Predictor:
 
 
 def zero(job: Job) -> Predictor:
-    """No model: zero everywhere, which is what a method predicts that has pruned all it had."""
+    """No model: zero everywhere, which is what a method predicts after pruning everything."""
     return Predictor(lambda coords: np.zeros(len(coords)), {})
 
 
@@ -200,4 +200,4 @@ METHODS = {
     "mean": Contender("training mean", training_mean),
     "zero": Contender("zero", zero, tables=("continuous",)),
 }
-"""By the name that files and --only use. The first five are the paper's, the others extras."""
+"""Keyed by the name used in files and --only. The first five are the paper's, the rest extras."""

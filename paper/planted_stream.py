@@ -1,11 +1,11 @@
-"""A Parquet data set of any length, made in bounded memory: a planted ring of rank 3 plus noise.
+"""Generate a Parquet data set of any length in bounded memory: a ring of rank 3 plus noise.
 
     python -m paper.planted_stream stream.parquet --rows 100_000_000
     python -m paper.planted_stream stream --rows 100_000_000 --files 10
 
 Columns `i`, `j`, `k`, ... (int32) are the keys, `value` (float32) is the value: an entry of the
-ring, of variance about one, plus normal noise. Cells are drawn at random. The same arguments give
-the same rows. With one file, the name should end in .parquet.
+ring with variance about one, plus normal noise. Cells are drawn at random. The same arguments give
+the same rows. A single file should have the extension .parquet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bayesring.model import ring
 from bayesring.model.types import FloatArray, RingSize
 
 GROUP = 1_000_000
-"""Rows that are made at a time, and rows of a row group, at the most."""
+"""Maximum number of rows generated at a time, and of rows in a row group."""
 RANK = 3
 NAMES = "ijklmnopq"
 

@@ -1,7 +1,7 @@
 """The figures that the paper prints: Tao, Tanaka and Zhao (2023), tables 1 and 2.
 
 Means and standard deviations as printed; None where the paper says NA. The values behind its two
-figures, rank estimation and scalability, are not printed anywhere.
+figures, on rank estimation and scalability, are not published.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Printed(NamedTuple):
-    """A mean with its standard deviation, as text, with the digits of the paper."""
+    """A mean and its standard deviation as text, with the paper's digits."""
 
     mean: str
     deviation: str
@@ -22,7 +22,7 @@ class Printed(NamedTuple):
 
     @property
     def digits(self) -> int:
-        """Decimals printed."""
+        """Number of printed decimals."""
         return len(self.mean.split(".")[1])
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ class Printed(NamedTuple):
 
 
 def _row(text: str) -> tuple[Printed | None, ...]:
-    """Six entries of a row: three data sets with two scores each."""
+    """Six entries of a row, for three data sets with two scores each."""
     return tuple(None if each == "NA" else Printed(*each.split("±")) for each in text.split())
 
 
@@ -74,7 +74,7 @@ FIGURES: dict[tuple[str, str, str], Printed | None] = {
     for method, text in rows.items()
     for (data, score), printed in zip(COLUMNS[table], _row(text), strict=True)
 }
-"""By data set, score and the paper's name of the method."""
+"""Keyed by data set, score and the paper's name of the method."""
 LOWER_IS_BETTER = frozenset({"RMSE", "MAE"})
 
 

@@ -1,7 +1,7 @@
 """The paper's rank study: how often the true rank is found, from any start, under noise.
 
-Tensors of size 10 x 10 x 10 x 10 and ring rank 5 are drawn, standardised, covered with noise and
-partly hidden; then the rank is adapted by one of our strategies, or pruned by BTR-VI.
+Tensors of size 10 x 10 x 10 x 10 and ring rank 5 are drawn and standardised, noise is added and
+some cells are hidden. Then the rank is adapted by one of our strategies, or pruned by BTR-VI.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOISE = (10, 15, 20, 25, 30)
 """Signal-to-noise ratios, in decibels."""
 MISSING = (0.1, 0.3, 0.5, 0.7, 0.9)
 N_TENSORS = 3
-"""Per cell of the map; BTR-VI, whose cost grows with R^6, has one."""
+"""Number of tensors per cell of the map; BTR-VI, whose cost grows with R^6, has one."""
 POLICIES: dict[str, Callable[[int], RankPolicy]] = {"adaption": Adaption, "truncation": Truncation}
 VARIATIONAL = "BTR-VI"
 STARTS = (
@@ -49,9 +49,9 @@ STARTS = (
 )
 """Strategies and initial ranks. BTR-VI and truncation only drop factors."""
 WARMUP, ITERATIONS = 1500, 500
-"""Scans of a chain, and iterations of BTR-VI, as in the paper."""
+"""Number of scans of a chain and of iterations of BTR-VI, as in the paper."""
 QUICK_LENGTH = 60
-"""Both of a smoke test."""
+"""The same for a smoke test."""
 COSTS = {"adaption": 12.0, "truncation": 15.0, VARIATIONAL: 60.0}
 
 
@@ -65,7 +65,7 @@ class Run(NamedTuple):
     tensor: int
 
     def cell(self, quick: bool = False) -> ResultCell:
-        """The work, with the file that keeps it."""
+        """The run as a cell, with the file that keeps its result."""
         method = f"{self.strategy}-{self.initial}"
         cost = 2.0 if quick else COSTS[self.strategy]
         place = f"snr{self.snr}-missing{self.missing:g}"
@@ -107,7 +107,7 @@ def find_rank(
     warmup: int = WARMUP,
     cores: ModePrior | None = None,
 ) -> tuple[tuple[int, ...], float]:
-    """Rank and noise of a chain at the scan of its warm-up after which the rank rests."""
+    """Rank and noise of a chain at the warm-up scan after which the rank is fixed."""
     prior = RingPrior((cores or Fixed(),), GammaProcess(2.0))
     length = Length(warmup, 0, 1)
     explored, held = hold_out(data, seed)
@@ -121,7 +121,7 @@ def find_rank(
 
 
 def prune_rank(data: Observations, initial: int, seed: int, iterations: int) -> tuple[int, ...]:
-    """Rank that BTR-VI is left with."""
+    """Final rank of BTR-VI."""
     model = BayesianRingVI(rank=initial, max_iter=iterations, random_state=seed, progress=False)
     return tuple(map(int, model.fit(data.coords, data.values, shape=data.shape).rank_))
 
@@ -151,14 +151,14 @@ def work(run: Run, quick: bool, threads: int = 1) -> Result:
 
 
 def load_results(store: ResultsStore, quick: bool = False) -> dict[Run, Result]:
-    """What the runs found, of those that are there."""
+    """Existing results of the runs."""
     runs = quick_runs() if quick else all_runs()
     found = {run: run.cell(quick).load(store) for run in runs}
     return {run: result for run, result in found.items() if result and "error" in result}
 
 
 def error_map(results: dict[Run, Result], strategy: str, initial: int) -> FloatArray:
-    """Mean error of every cell, (noise, missing); NaN where nothing has been run."""
+    """Mean error of every cell, (noise, missing); NaN where there are no runs."""
     errors = np.full((len(NOISE), len(MISSING)), np.nan)
     for (row, snr), (column, missing) in product(enumerate(NOISE), enumerate(MISSING)):
         cell = (strategy, initial, snr, missing)
@@ -169,7 +169,7 @@ def error_map(results: dict[Run, Result], strategy: str, initial: int) -> FloatA
 
 
 def summarise(results: dict[Run, Result]) -> dict[str, dict[str, Any]]:
-    """Per start: mean error up to 70 % missing and over all cells, the map, runs and time."""
+    """For each start: mean error up to 70 % missing and over all cells, the map, runs and time."""
     summary = {}
     for strategy, initial in STARTS:
         own = [result for run, result in results.items() if run[:2] == (strategy, initial)]
@@ -188,7 +188,7 @@ def summarise(results: dict[Run, Result]) -> dict[str, dict[str, Any]]:
 
 
 def _mean(errors: FloatArray) -> float | None:
-    """Mean of the cells that have been run, None if none has."""
+    """Mean over the cells with runs; None if there are none."""
     known = errors[np.isfinite(errors)]
     return round(float(known.mean()), 4) if known.size else None
 
@@ -211,7 +211,7 @@ def table(summary: dict[str, dict[str, Any]]) -> str:
 
 
 def write(store: ResultsStore, out: Path, quick: bool = False) -> None:
-    """Write summary, table and heat maps of what has been run."""
+    """Write summary, table and heat maps of the existing runs."""
     from paper.study_figures import plot_heat_maps, save_both
 
     summary = summarise(load_results(store, quick))

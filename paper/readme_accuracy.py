@@ -1,7 +1,7 @@
-"""Accuracy of the defaults beside the paper's best and SMURFF, for the README: `make accuracy`.
+"""Accuracy of the defaults next to the paper's best and SMURFF, for the README: `make accuracy`.
 
-The cells are those of `make reproduce`; what is there is not worked out again. Name data sets to
-work on these alone.
+The cells are shared with `make reproduce`, and existing ones are not recomputed. Pass names of data
+sets to restrict the run to these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 
 
 def table(store: ResultsStore) -> str:
-    """The defaults beside the paper's best and SMURFF, in Markdown, for the README."""
+    """The defaults next to the paper's best and SMURFF, in Markdown, for the README."""
     lines = [
         "| | paper's best | SMURFF | bayesring | goal | intervals or probabilities | minutes |",
         "|---|---|---|---|---|---|---|",
@@ -62,7 +62,7 @@ def _trusted(cells: list[Result]) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Work out what is missing, print the table, bring the README up to date."""
+    """Compute missing cells, print the table, and update the README."""
     store = ResultsStore(ROOT / COMMITTED)
     outcome = run_cells(accuracy.make_cells(names or None, [OURS, SMURFF]), store)
     found = table(store)

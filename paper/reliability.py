@@ -1,7 +1,7 @@
 """Coverage of intervals on real held-out data; writes docs/reliability.md.
 
-Rank 5, three chains, fixed seeds; each seed draws the known cells and the chains. Everything that
-is fitted, the calibration of the intervals included, comes from the known cells.
+Rank 5, three chains, fixed seeds; each seed determines the known cells and the chains. Everything
+that is fitted, including the calibration of the intervals, comes from the known cells.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def measure_all() -> list[dict[str, Any]]:
 
 
 def page(results: list[dict[str, Any]]) -> str:
-    """The results as a page, means and ranges over the seeds."""
+    """The results as a page, with means and ranges over the seeds."""
     lines = []
     for name, _, share in CASES:
         rows = [row for row in results if row["data"] == name and row["known"] == share]
@@ -83,7 +83,7 @@ def page(results: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Measure, and write numbers and page."""
+    """Measure, then write the numbers and the page."""
     results = measure_all()
     write_json(ROOT / COMMITTED / "reliability.json", results)
     (ROOT / "docs" / "reliability.md").write_text(page(results))

@@ -33,24 +33,22 @@ def reproduce(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="DATASET/METHOD", help="Only these cells; * stands for any."),
+        typer.Option(metavar="DATASET/METHOD", help="Only these cells; * matches anything."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Cells at a time, all cores if left out; scale has one.")
+        int | None, typer.Option(help="Cells at a time; by default one per core. Scale uses one.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of tables and pictures.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("results"),
     results: Annotated[
-        Path | None, typer.Option(help="Folder of the cells found; OUT if left out.")
+        Path | None, typer.Option(help="Folder of the cells; OUT by default.")
     ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Also work out cells that are there.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also recompute existing cells.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
-    """Reproduce the paper's evaluation: its tables and figures, with ours beside them.
+    """Reproduce the paper's evaluation: its tables and figures next to ours.
 
-    Each cell of a table is kept in a row of a file; a second run works out only what is missing.
+    Each cell of a table is kept in a row of a file; a second run computes only what is missing.
     """
     errors = Console(stderr=True, soft_wrap=True)
     try:
@@ -58,12 +56,12 @@ def reproduce(
             what.value, out, results, quick, only or (), jobs, not quiet, debug, again
         )
     except KeyboardInterrupt:
-        errors.print("interrupted; the cells that were done are kept: the same command goes on.")
+        errors.print("interrupted; finished cells are kept, and the same command continues.")
         raise typer.Exit(2) from None
     where = out / "quick" if quick else out
     if not quiet:
         Console(soft_wrap=True).print(
-            f"{outcome.computed} cells computed, {outcome.kept} were there already. "
+            f"{outcome.computed} cells computed, {outcome.kept} already existed. "
             f"Tables, pictures and discussion: {where}/reproduction.md",
             highlight=False,
         )

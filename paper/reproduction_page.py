@@ -1,7 +1,7 @@
-"""The page on the reproduction: written text, with tables, pictures and numbers from the cells.
+"""The reproduction page: prose with tables, pictures and numbers from the cells.
 
-The text stands in `reproduction.md` beside this file. `{{name}}` stands for a part made here,
-`{a/b/c}` for a number; a paragraph with a number that is not known yet is left out.
+The text is in `reproduction.md` next to this file. `{{name}}` is replaced by a part generated here,
+`{a/b/c}` by a number. A paragraph with a number that is not yet known is omitted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PART = re.compile(r"\{\{([^{}]+)\}\}")
 
 
 def write(store: ResultsStore, out: Path, quick: bool = False) -> Path:
-    """Write the page of what `store` has, beside the tables and pictures in `out`."""
+    """Write the page for the results in `store`, next to the tables and pictures in `out`."""
     text = TEXT.read_text(encoding="utf-8")
     numbers = known_numbers(store)
     paragraphs = [fill(paragraph, numbers) for paragraph in text.split("\n\n")]
     if quick:
-        paragraphs.insert(1, "**A smoke test: none of these numbers means anything.**")
+        paragraphs.insert(1, "**A smoke test: these numbers are meaningless.**")
     parts = known_parts(store, out)
     page = "\n\n".join(each for each in paragraphs if each is not None)
     page = PART.sub(lambda found: parts[found[1]], page)
@@ -45,7 +45,7 @@ def fill(paragraph: str, numbers: dict[str, str]) -> str | None:
 
 
 def known_numbers(store: ResultsStore) -> dict[str, str]:
-    """Every number that the text may use, by its key."""
+    """All numbers available to the text, by key."""
     found = {
         f"paper/{data}/{method}/{score}": "NA" if figure is None else figure.mean
         for (data, score, method), figure in published.FIGURES.items()
@@ -79,7 +79,7 @@ def known_parts(store: ResultsStore, out: Path) -> dict[str, str]:
 
 
 def status(store: ResultsStore) -> str:
-    """How much has been computed, with what, and on what."""
+    """How much has been computed, and with which versions and machines."""
     studies = {
         "rank study": rank_study.make_cells(),
         "scale study": scale.make_cells(),
@@ -104,7 +104,7 @@ def status(store: ResultsStore) -> str:
 
 
 def _missing(studies: dict[str, list[ResultCell]], store: ResultsStore) -> list[str]:
-    """Data sets and methods whose cells are not all there, one line per study and method."""
+    """Data sets and methods with missing cells, one line per study and method."""
     lines = []
     for name, cells in studies.items():
         lacking: dict[str, dict[str, int]] = {}
@@ -121,7 +121,7 @@ def _missing(studies: dict[str, list[ResultCell]], store: ResultsStore) -> list[
 
 
 def differences(store: ResultsStore, table_name: str) -> str:
-    """Where our mean is further from the paper's than twice the standard deviations together."""
+    """Where our mean differs from the paper's by more than two combined standard deviations."""
     lines, same = [], []
     for name in comparison.names_of(table_name):
         for row in comparison.compare(store, name):
@@ -137,7 +137,7 @@ def differences(store: ResultsStore, table_name: str) -> str:
 
 
 def _difference(figure: comparison.Figure) -> str | None:
-    """A sentence on a difference that is more than chance, else None."""
+    """Description of a difference that exceeds chance, else None."""
     gap, printed = figure.difference, figure.printed
     if gap is None or printed is None:
         return None

@@ -1,12 +1,11 @@
 """Results of the evaluation: one CSV file per study, one row per cell.
 
-A row has the cell's name (data, method, part), what was found, versions and machine, and the
-commit of the code that computed it. Parts of a dictionary have columns of their own, such as
-`versions.numpy`; lists are JSON. Numbers keep every digit. An empty field says that a cell has no
-such result.
+A row has the cell's name (data, method, part), its results, versions and machine, and the commit of
+the code that computed it. Each entry of a dictionary has its own column, such as `versions.numpy`;
+lists are JSON. Numbers keep all digits. An empty field means that a cell has no such result.
 
-A file is written under a temporary name and renamed, so that it is always whole, and by one process
-at a time: several may add rows to the same file.
+A file is written under a temporary name and renamed, so it is always complete. A lock lets several
+processes add rows to the same file, one at a time.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from bayesring.data.writing import replacing
 Result = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 COMMITTED = Path("paper/results")
-"""Where the results of the repository are, from its root."""
+"""Folder of the committed results, relative to the root of the repository."""
 CODE = ("src", "paper", "pyproject.toml", ":!paper/results")
-"""What makes a commit other code than the one that runs."""
+"""Paths whose changes make the running code differ from the commit."""
 
 WORD = re.compile(r"[\w-]+")
-"""Names of parts that can have columns of their own."""
+"""Names of entries that can have their own columns."""
 
 
 class CellKey(NamedTuple):
-    """What names a row within its study."""
+    """Key of a row within its study."""
 
     data: str
     method: str
@@ -45,20 +44,20 @@ class CellKey(NamedTuple):
 
 
 class Provenance(NamedTuple):
-    """Where a row comes from."""
+    """Origin of a row."""
 
     commit: str
-    """With "+dirty" if the code had changes besides; "unknown" outside a repository."""
+    """With "+dirty" if the code had uncommitted changes; "unknown" outside a repository."""
     commit_source: str
-    """ "code": the commit of the code that ran; "file": the one that last changed the row's file,
-    of rows computed before they had a commit of their own."""
+    """ "code": the commit of the code that ran; "file": the last commit that changed the row's
+    file, for rows computed before commits were recorded."""
 
 
 class ResultsTable(NamedTuple):
-    """A file, as text."""
+    """A file as text."""
 
     columns: list[str]
-    """Without those of the key."""
+    """Columns other than the key."""
     rows: dict[CellKey, dict[str, str]]
     """Fields that are not empty."""
 
@@ -75,17 +74,17 @@ class ResultsStore:
         return self.folder / f"{study}.csv"
 
     def load(self, study: str, key: CellKey) -> Result | None:
-        """What a cell found, or None if that is still to be worked out."""
+        """Result of a cell, or None if it is not computed yet."""
         row = self._table(study).rows.get(key)
         return None if row is None else _result(key, row)
 
     def provenance(self, study: str, key: CellKey) -> Provenance:
-        """Where a row comes from."""
+        """Origin of a row."""
         row = self._table(study).rows[key]
         return Provenance(*(row[field] for field in Provenance._fields))
 
     def keep(self, study: str, key: CellKey, result: Result, source: Provenance) -> None:
-        """Add a row, or replace the one of the same name."""
+        """Add a row, or replace the one with the same name."""
         row = _row(result)
         self.folder.mkdir(parents=True, exist_ok=True)
         with _alone_in(self.folder):
@@ -94,7 +93,7 @@ class ResultsStore:
             write_table(self.path(study), new)
 
     def _table(self, study: str) -> ResultsTable:
-        """What the file has, read again only if it has changed."""
+        """Contents of the file, reread only if it has changed."""
         path = self.path(study)
         if not path.exists():
             return ResultsTable([*Provenance._fields], {})
@@ -121,7 +120,7 @@ def read_table(path: Path) -> ResultsTable:
 
 
 def write_table(path: Path, table: ResultsTable) -> None:
-    """Write a file whole or not at all, its rows in order of their names."""
+    """Write a file atomically, with rows sorted by name."""
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*CellKey._fields, *table.columns])
@@ -130,7 +129,7 @@ def write_table(path: Path, table: ResultsTable) -> None:
 
 
 def _with(columns: Sequence[str], row: Iterable[str]) -> list[str]:
-    """Columns with those that a row brings: each behind the one before it in the row."""
+    """Columns merged with those of a row, each after its predecessor in the row."""
     found, at = list(columns), 0
     for name in row:
         if name not in found:
@@ -141,7 +140,7 @@ def _with(columns: Sequence[str], row: Iterable[str]) -> list[str]:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process writes to the folder; a lock ends with its process."""
+    """Wait until no other process writes to the folder; a lock is released with its process."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -151,7 +150,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def _row(result: Result) -> dict[str, str]:
-    """A result as fields of text."""
+    """A result as text fields."""
     row: dict[str, str] = {}
     for name, value in result.items():
         if name in CellKey._fields:
@@ -164,7 +163,7 @@ def _row(result: Result) -> dict[str, str]:
 
 
 def _result(key: CellKey, row: dict[str, str]) -> Result:
-    """Fields of text as the result that they were made from."""
+    """The result encoded by text fields."""
     result: Result = {"data": key.data, "method": key.method}
     for name, text in row.items():
         if name in Provenance._fields:
@@ -178,7 +177,7 @@ def _result(key: CellKey, row: dict[str, str]) -> Result:
 
 
 def _to_text(value: Any) -> str:
-    """JSON; of texts that could not be taken for anything else, the text itself."""
+    """JSON, or the text itself if it cannot be mistaken for anything else."""
     if isinstance(value, str) and value.isprintable() and value and _from_text(value) is value:
         return value
     return json.dumps(value)
@@ -192,14 +191,14 @@ def _from_text(text: str) -> Any:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a file whole or not at all; its folder is made if need be."""
+    """Write a file atomically, creating its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def this_code() -> Provenance:
-    """The commit of the code that runs."""
+    """The commit of the running code."""
     try:
         commit = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--", *CODE)

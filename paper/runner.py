@@ -1,7 +1,7 @@
-"""Cells of tables and figures: each worked out once and kept in a row of its own.
+"""Cells of tables and figures, each computed once and kept in its own row.
 
-An interrupted run leaves whole cells only, and the next one works out what is missing. Worker
-processes compute; the process that started them writes.
+An interrupted run leaves only complete cells, and the next run computes what is missing. Worker
+processes compute; the parent process writes.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ PACKAGES = ("bayesring", "numpy", "scipy", "numba")
 
 
 class Unavailable(Exception):
-    """A method or a package is not here; the sentence says what to do."""
+    """A method or package is not available; the message says what to do."""
 
 
 class ResultCell(NamedTuple):
-    """One piece of work: a data set, a method, and the row that keeps what was found."""
+    """One piece of work: a data set, a method, and the row that keeps the result."""
 
     study: str
-    """Which names the file of results."""
+    """Name of the study, which is also the name of the results file."""
     data: str
     method: str
     part: str
-    """What tells cells of one data set and method apart, such as the fold."""
+    """Distinguishes cells of the same data set and method, such as the fold."""
     work: Callable[..., Result]
-    """Called with the arguments and `threads`; a function of a module, for worker processes."""
+    """Called with the arguments and `threads`; a module-level function, for worker processes."""
     arguments: tuple[Any, ...]
     cost: float = 1.0
-    """Expected seconds, roughly, for the time left."""
+    """Approximate expected seconds, for the time left."""
 
     @property
     def name(self) -> str:
-        """What progress and messages call the cell."""
+        """Name of the cell in progress bars and messages."""
         return f"{self.data}/{self.method}/{self.part}"
 
     @property
@@ -53,7 +53,7 @@ class ResultCell(NamedTuple):
         return CellKey(self.data, self.method, self.part)
 
     def load(self, store: ResultsStore) -> Result | None:
-        """What was found, or None if that is still to be worked out."""
+        """The result, or None if it is not computed yet."""
         return store.load(self.study, self.key)
 
     def keep(self, store: ResultsStore, result: Result, source: Provenance) -> None:
@@ -62,18 +62,18 @@ class ResultCell(NamedTuple):
 
 
 class RunOutcome(NamedTuple):
-    """What became of a list of cells."""
+    """Outcome of a list of cells."""
 
     computed: int
     kept: int
-    """Cells that were there already."""
+    """Number of cells that already existed."""
     unavailable: list[str]
-    """Sentences on methods that are not installed."""
+    """Messages about methods that are not installed."""
     failed: list[str]
 
 
 def choose(cells: Sequence[ResultCell], only: Iterable[str]) -> list[ResultCell]:
-    """Cells that one of the patterns names: DATASET/METHOD, or one of both; * stands for any."""
+    """Cells that match a pattern: DATASET/METHOD, or either of them; * matches anything."""
     patterns = list(only)
     for pattern in patterns:
         if not any(_matches(cell, pattern) for cell in cells):
@@ -97,7 +97,7 @@ def _matches(cell: ResultCell, pattern: str) -> bool:
 
 
 def circumstances() -> Result:
-    """Versions and machine, which results depend on besides seed and code."""
+    """Versions and machine, on which results depend besides seed and code."""
     found = {}
     for package in PACKAGES:
         try:
@@ -109,7 +109,7 @@ def circumstances() -> Result:
 
 
 def work_out(cell: ResultCell, threads: int) -> Result:
-    """Compute a cell. What does not fit into memory is a result, too."""
+    """Compute a cell. Not fitting into memory also counts as a result."""
     try:
         found = cell.work(*cell.arguments, threads=threads)
     except MemoryError as error:
@@ -126,9 +126,9 @@ def run_cells(
     debug: bool = False,
     again: bool = False,
 ) -> RunOutcome:
-    """Work out the cells that `store` does not have yet, or all `again`, `jobs` at a time.
+    """Compute the cells missing in `store`, or all if `again`, `jobs` at a time.
 
-    A failure is noted and the others go on; an interrupt stops at once.
+    A failure is recorded and the other cells continue; an interrupt stops at once.
     """
     missing = [cell for cell in cells if again or cell.load(store) is None]
     unavailable: list[str] = []
@@ -151,7 +151,7 @@ def run_cells(
 def _results(
     cells: Sequence[ResultCell], store: ResultsStore, jobs: int, begin: Callable[[str], None]
 ) -> Iterator[tuple[ResultCell, Result | Exception]]:
-    """Cells with what was found, which is kept, or the exception, as they come."""
+    """Cells with their result, which is kept, or the exception, as they finish."""
     source = this_code()
     threads = max(1, count_threads(None) // jobs)
     if jobs == 1 or len(cells) < 2:
@@ -184,7 +184,7 @@ def _results(
 
 
 def summary(result: Result | Exception) -> str:
-    """One line on what a cell found."""
+    """One line about the result of a cell."""
     if isinstance(result, Exception):
         return str(result)
     if "cannot" in result:

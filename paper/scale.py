@@ -1,7 +1,7 @@
-"""The paper's study of scale: seconds per iteration over the size of a sparse order-4 tensor.
+"""The paper's scale study: seconds per iteration over the size of a sparse order-4 tensor.
 
-Tensors I x I x I x I of rank 2 with 99.9 % of the cells missing. The paper stops at I = 100; our
-two methods go on to ten million observations. Cells are measured one after the other, each method
+I x I x I x I tensors of rank 2 with 99.9 % of the cells missing. The paper stops at I = 100; our
+two methods continue to ten million observations. Cells are measured one after another, each method
 with all threads it can use.
 """
 
@@ -32,19 +32,19 @@ FURTHER = (178, 316)
 QUICK_SIZES = (10, 30)
 MISSING, RANK, SNR = 0.999, 2, 20.0
 ENOUGH = 1.0
-"""Seconds that a measurement should take at least, if it needs few iterations."""
+"""Minimum seconds per measurement, if it needs few iterations."""
 MOST = 50
-"""Iterations measured at most."""
+"""Maximum number of measured iterations."""
 
 
 class Timed(NamedTuple):
-    """A method as the figure shows it."""
+    """A method as shown in the figure."""
 
     label: str
     unit: str
     sizes: tuple[int, ...]
     measure: Callable[[Observations, int], list[float]]
-    """Seconds of each of some iterations, from observations and a number of threads."""
+    """Seconds of each of several iterations, given observations and a number of threads."""
 
 
 def gibbs_scans(data: Observations, threads: int) -> list[float]:
@@ -69,7 +69,7 @@ def online_epochs(data: Observations, threads: int) -> list[float]:
 
 
 def variational_iterations(data: Observations, threads: int) -> list[float]:
-    """Iterations of BTR-VI: the time of a longer fit less that of a shorter one."""
+    """Iterations of BTR-VI: the time of a longer fit minus that of a shorter one."""
     return _by_length(
         lambda length: BayesianRingVI(
             rank=RANK, max_iter=length, tol=0.0, random_state=0, progress=False
@@ -78,7 +78,7 @@ def variational_iterations(data: Observations, threads: int) -> list[float]:
 
 
 def _repeat(step: Callable[[], Any]) -> list[float]:
-    """Seconds of every call, after one that is not counted."""
+    """Seconds of every call, after one warm-up call."""
     step()
     seconds: list[float] = []
     while len(seconds) < 3 or (sum(seconds) < ENOUGH and len(seconds) < MOST):
@@ -89,9 +89,9 @@ def _repeat(step: Callable[[], Any]) -> list[float]:
 
 
 def _by_length(fit: Callable[[int], Any]) -> list[float]:
-    """Seconds per iteration of a fit, three times: those of a fit of 1 + n less those of 1.
+    """Seconds per iteration of a fit, three times: a fit of 1 + n iterations minus a fit of 1.
 
-    n grows until the longer fit takes clearly more time than the shorter.
+    n grows until the longer fit takes clearly more time than the shorter one.
     """
     fit(1)
     n = 2
@@ -115,7 +115,7 @@ METHODS = {
 
 
 def make_cells(quick: bool = False) -> list[ResultCell]:
-    """A cell per method and size, the small ones first."""
+    """One cell per method and size, small sizes first."""
     return [
         ResultCell(
             "scale", f"I{size}", name, "seconds", work, (name, size), 5 + 1e-7 * size**4 * 0.6
@@ -144,7 +144,7 @@ def work(name: str, size: int, threads: int) -> Result:
 
 
 def summarise(store: ResultsStore) -> dict[str, dict[int, Result]]:
-    """What was measured, per method and size."""
+    """Measurements by method and size."""
     found: dict[str, dict[int, Result]] = {name: {} for name in METHODS}
     for cell in make_cells():
         result = cell.load(store)
@@ -154,7 +154,7 @@ def summarise(store: ResultsStore) -> dict[str, dict[int, Result]]:
 
 
 def observations(size: int) -> int:
-    """Number of cells that are observed."""
+    """Number of observed cells."""
     return round((1 - MISSING) * size**4)
 
 
@@ -178,12 +178,12 @@ def _shown(result: Result | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """In seconds or milliseconds."""
+    """A duration in seconds or milliseconds."""
     return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def write(store: ResultsStore, out: Path, quick: bool = False) -> None:
-    """Write summary, table and plot of what has been measured."""
+    """Write summary, table and plot of the measurements."""
     from paper.study_figures import plot_scale, save_both
 
     summary = summarise(store)

@@ -1,4 +1,4 @@
-"""Every number and figure of the paper's evaluation, with ours beside it."""
+"""Every number and figure of the paper's evaluation, next to ours."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Study(NamedTuple):
     """A table or figure of the paper."""
 
     cells: Callable[[bool], list[ResultCell]]
-    """What is to be worked out; less of it for a smoke test."""
+    """The cells to compute; fewer for a smoke test."""
     write: Callable[[ResultsStore, Path, bool], None]
-    """Write tables and pictures of what is there."""
+    """Write tables and pictures of the existing results."""
     jobs: Callable[[int | None], int]
-    """Cells at a time, from what the user asked for."""
+    """Number of cells at a time, given the user's request."""
 
 
 def _table(name: str) -> Study:
@@ -41,7 +41,7 @@ STUDIES = {
     "continuous": _table("continuous"),
     "binary": _table("binary"),
 }
-"""As many cells at a time as there are cores, with one thread each; times one after the other."""
+"""One cell per core at a time with one thread each; timings run one after another."""
 
 
 def reproduce(
@@ -55,17 +55,17 @@ def reproduce(
     debug: bool = False,
     again: bool = False,
 ) -> RunOutcome:
-    """Work out what is not there yet, then write tables, pictures and the page.
+    """Compute missing cells, then write tables, pictures and the page.
 
     Parameters
     ----------
     what : "rank", "scale", "continuous", "binary" or "all"
-    out : folder of tables, pictures and page
-    results : folder of the cells, `out` if left out
-    quick : a smoke test of every path; its meaningless results go to a folder of their own
-    only : patterns DATASET/METHOD of the cells to work out
-    jobs : cells at a time, each with its share of the cores
-    again : work out cells that are there, too
+    out : folder for tables, pictures and the page
+    results : folder of the cells, `out` by default
+    quick : a smoke test of every path; its meaningless results go to a separate folder
+    only : patterns DATASET/METHOD of the cells to compute
+    jobs : number of cells at a time, each with its share of the cores
+    again : recompute existing cells too
     """
     if what != "all" and what not in STUDIES:
         raise ValueError(f"what must be one of {', '.join(STUDIES)} or all, got {what!r}.")

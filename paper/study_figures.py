@@ -1,4 +1,4 @@
-"""Pictures of the rank study and the study of scale, with matplotlib."""
+"""Pictures of the rank study and the scale study, with matplotlib."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def plot_heat_maps(
     quantity: str,
     wide: int = 4,
 ) -> Figure:
-    """Several maps on one scale from zero, each cell with its number.
+    """Several maps with a common scale from zero, each cell with its number.
 
     Parameters
     ----------
     maps : title of each map, and its values (rows, columns); NaN cells stay empty
     rows, columns : name of the axis and labels of its cells
     quantity : what the colours show
-    wide : maps side by side at most
+    wide : maximum number of maps side by side
     """
     across = min(wide, len(maps))
     down = -(-len(maps) // across)
@@ -67,7 +67,7 @@ def plot_heat_maps(
 def plot_scale(
     lines: Mapping[str, Sequence[tuple[float, float, float]]], last_printed: float
 ) -> Figure:
-    """Seconds over the size of a tensor, on log scales, and the number of observations.
+    """Seconds against the size of a tensor on log scales, with the number of observations.
 
     Parameters
     ----------
@@ -116,14 +116,14 @@ def plot_scale(
 
 
 def _crowding(value: float, values: Sequence[float], near: float = 1.8) -> int:
-    """Neighbours just below less those just above, on a log scale: where a label should move."""
+    """Neighbours just below minus those just above, on a log scale: where to move a label."""
     below = sum(value / near < other < value for other in values)
     above = sum(value < other < value * near for other in values)
     return below - above
 
 
 def save_both(figure: Figure, stem: Path) -> None:
-    """Write a figure as PNG and as SVG; the folder is made if need be."""
+    """Write a figure as PNG and SVG, creating the folder if necessary."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     with plt.rc_context({"svg.hashsalt": "bayesring"}), replacing(stem.with_suffix(".svg")) as path:
         figure.savefig(path, format="svg", metadata={"Date": None})

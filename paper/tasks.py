@@ -22,19 +22,19 @@ from bayesring.model.types import FloatArray
 
 
 class Task(NamedTuple):
-    """A data set: how to load it, what is scored, and what is aimed at."""
+    """A data set: how to load it, what is scored, and the goals."""
 
     load: Callable[[], Dataset]
     table: str
-    """The paper's table that it stands in, "continuous" or "binary"."""
+    """The paper's table that contains it, "continuous" or "binary"."""
     scores: tuple[str, ...]
     goal: tuple[float, ...]
     latent: int
-    """K with which SMURFF does best."""
+    """The K at which SMURFF does best."""
 
     @property
     def likelihood(self) -> str:
-        """What methods are told about the values."""
+        """Likelihood of the values, as passed to methods."""
         return "bernoulli" if self.table == "binary" else "gaussian"
 
 
@@ -52,7 +52,7 @@ TASKS = {
 def _completed(
     train: Observations, test: Observations, predicted: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The true and the completed tensor, known cells kept."""
+    """The true and the completed tensor, with known cells kept."""
     truth = np.zeros(train.shape)
     truth[tuple(train.coords.T)] = train.values
     completed = truth.copy()
@@ -70,7 +70,7 @@ SCORES: dict[str, Callable[[Observations, Observations, FloatArray], float]] = {
     "accuracy": lambda _, test, predicted: metrics.accuracy(test.values, predicted),
 }
 DIGITS = {"PSNR": 2}
-"""Decimals shown, 3 if not named."""
+"""Number of decimals shown, 3 by default."""
 
 
 def show(score: str, number: float) -> str:

@@ -180,7 +180,7 @@ def test_binary_values_are_recognised_and_it_is_said(tmp_path, text):
     (tmp_path / "in.csv").write_text("\n".join([header, *lines]) + "\n")
     arguments = ["complete", tmp_path / "in.csv", *KEYS, "-o", tmp_path / "out.csv", *QUICK[:-1]]
     result = run(*arguments)
-    assert "0 or 1: taken as binary" in " ".join(result.stdout.split())
+    assert "0 or 1: treated as binary" in " ".join(result.stdout.split())
     found = rows_of((tmp_path / "out.csv").read_text())
     assert all(0 <= float(row["lower"]) <= float(row["upper"]) <= 1 for row in found)
     as_numbers = run(*arguments, "--likelihood", "gaussian", "--json")

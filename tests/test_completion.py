@@ -350,8 +350,8 @@ def test_zeros_and_ones_are_taken_as_binary(array, capsys):
     binary = np.where(np.isnan(array), np.nan, array > np.nanmedian(array))
     found = complete(binary, **QUICK | {"progress": True})
     assert found.model.likelihood == "bernoulli"
-    assert "0 or 1: taken as binary" in found.notes[0]
-    assert "taken as binary" in " ".join(capsys.readouterr().err.split())
+    assert "0 or 1: treated as binary" in found.notes[0]
+    assert "treated as binary" in " ".join(capsys.readouterr().err.split())
     gaps = np.isnan(binary)
     assert np.all((found.lower >= 0) & (found.upper <= 1), where=gaps)
     assert np.all(found.lower[gaps] < found.upper[gaps])

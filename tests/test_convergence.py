@@ -116,7 +116,7 @@ def test_short_chains_are_told_to_run_longer():
         found.problems[0],
     )
     assert found.error > 0.25
-    assert any("above 1.01: the chains have not come to agree" in note for note in found.notes)
+    assert any("above 1.01: the chains do not agree" in note for note in found.notes)
     assert any("effective draws, fewer than 400" in note for note in found.notes)
 
 
@@ -135,7 +135,7 @@ def test_more_parameters_than_observations_are_counted():
 
 def test_noise_at_its_guard_is_named():
     ring = fit(rank=2, warmup=50, draws=50, likelihood=Gaussian(max_precision=1.5))
-    message = r"The noise is at its guard in \d+% of the draws \(precision 1\.5 "
+    message = r"The noise is at its bound in \d+% of the draws \(precision 1\.5 "
     assert any(re.match(message, problem) for problem in diagnosed(ring).notes)
 
 

@@ -1,4 +1,4 @@
-"""The methods that `TensorRing` is compared with, behind one contract; see docs/baselines.md."""
+"""The methods that `TensorRing` is compared with, under one contract; see docs/baselines.md."""
 
 from paper.baselines.baseline import TooLarge
 from paper.baselines.bayesian_cp import BayesianCP

@@ -1,4 +1,4 @@
-"""What all baselines share: the estimator's contract, units, and scores for binary data."""
+"""Shared by all baselines: the estimator's contract, units, and scores for binary data."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from bayesring.settings import LIKELIHOODS, seed_of
 
 Step = Callable[[str], None]
 MARGIN = 0.05
-"""Distance from 0 and 1 at which scores of binary values begin to be bent."""
+"""Distance from 0 and 1 at which scores of binary values are compressed."""
 
 
 class TooLarge(MemoryError):
-    """What a method would need is more than there is, or than it may take."""
+    """A method would need more memory or time than is available or allowed."""
 
 
 class PredictiveMoments(NamedTuple):
@@ -46,11 +46,11 @@ class PredictiveMoments(NamedTuple):
 class Baseline(BaseEstimator):  # type: ignore[misc]
     """Contract of a method that `TensorRing` is compared with.
 
-    A baseline says how it learns from standardised observations, `_learn`, and what it predicts,
+    A baseline defines how it learns from standardised observations, `_learn`, and what it predicts,
     `_moments`; checks, units and binary scores are the same for all.
 
-    Values are centred and scaled for fitting. The methods know real values only: with
-    ``likelihood="bernoulli"`` they treat 0 and 1 as such, neither centred nor scaled, and
+    Values are centred and scaled for fitting. The methods support real values only: with
+    ``likelihood="bernoulli"`` they treat 0 and 1 as real, without centring or scaling, and
     predictions are rescaled to [0, 1] by `to_unit_interval`.
     """
 
@@ -68,7 +68,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _steps(self) -> int:
-        """How many steps `_learn` reports at most."""
+        """Maximum number of steps that `_learn` reports."""
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Any:
@@ -92,10 +92,10 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Mean of a new observation at each row of `X`; binary data: a score in [0, 1].
+        """Mean of a new observation at each row of `X`; for binary data, a score in [0, 1].
 
-        With `return_std`, also its standard deviation, for methods that have one; of a binary value
-        with score p it is sqrt(p (1 - p)).
+        With `return_std`, also its standard deviation, for methods that have one; for a binary
+        value with score p it is sqrt(p (1 - p)).
         """
         check_is_fitted(self, "shape_")
         coords = check_coordinates(X)
@@ -117,7 +117,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
 
     @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
-        """Scores of 0 and of 1, (n, 2), adding up to one; only with ``likelihood="bernoulli"``."""
+        """Scores of 0 and 1, (n, 2), which sum to one; only with ``likelihood="bernoulli"``."""
         one = self.predict(X)
         return np.column_stack([1.0 - one, one])
 
@@ -155,10 +155,10 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
 def to_unit_interval(estimates: FloatArray) -> FloatArray:
     """Rescale estimates of binary values, any real numbers, to scores in [0, 1].
 
-    Estimates in [m, 1 - m] with the margin m = 0.05 stay as they are. The others are bent into the
-    margin: an estimate f above 1 - m becomes 1 - m^2 / (f - 1 + 2 m), one below m the mirror image.
-    The map is increasing, smooth and keeps 1/2, so the area under the curve and the accuracy at 1/2
-    are those of the estimates themselves.
+    Estimates in [m, 1 - m] with the margin m = 0.05 are unchanged. The others are compressed into
+    the margin: an estimate f above 1 - m becomes 1 - m^2 / (f - 1 + 2 m), one below m the mirror
+    image. The map is increasing, smooth and preserves 1/2, so AUC and the accuracy at 1/2 equal
+    those of the estimates themselves.
     """
     distance = np.abs(estimates - 0.5)
     excess = np.maximum(distance - (0.5 - MARGIN), 0.0)

@@ -1,4 +1,4 @@
-"""Bayesian CP factorisation whose rank is found by pruning (Zhao, Zhang and Cichocki, 2015)."""
+"""Bayesian CP factorisation with rank found by pruning (Zhao, Zhang and Cichocki, 2015)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Factor(NamedTuple):
     second: FloatArray
     """(I_d, R (R + 1) / 2), the lower triangles of E[a a'], row by row."""
     log_determinant: float
-    """Of the covariances, summed over rows."""
+    """Log determinants of the covariances, summed over rows."""
 
 
 class CPState(NamedTuple):
@@ -56,20 +56,20 @@ class BayesianCP(VariationalBaseline):
         y_n ~ N(f_n, 1 / tau),   f_n = sum_r a^(1)[i_1]_r ... a^(D)[i_D]_r,
         a^(d)[i] ~ N(0, diag(lambda)^-1),   lambda_r ~ Ga(c0, d0),   tau ~ Ga(alpha0, beta0).
 
-    One lambda_r rules component r in all modes: where it grows, the component dies out and is
-    pruned. Rows have full covariances; every update is the best one given all others, so the lower
-    bound never falls.
+    One lambda_r controls component r in all modes: as it grows, the component dies out and is
+    pruned. Rows have full covariances. Every update is optimal given all others, so the lower bound
+    never decreases.
 
     Parameters
     ----------
     rank : number of components to start with
     likelihood : "gaussian", or "bernoulli" for 0 and 1, see `Baseline`
     shape : sizes of the modes; None takes the largest coordinates plus one
-    max_iter : sweeps over all modes at most
-    tol : the gain of the lower bound, relative to its size, below which the ascent ends
-    threshold : a component is pruned when its energy is below this share of the largest one's
-    initial_precision : E[tau] of the first sweep. At 1, as if all were noise, sparse data lose
-        every component before the noise is known to be less.
+    max_iter : maximum number of sweeps over all modes
+    tol : the ascent ends if the relative gain of the lower bound is below this
+    threshold : a component is pruned if its energy is below this share of the largest
+    initial_precision : E[tau] of the first sweep. At 1, as if everything were noise, sparse data
+        lose every component before the noise is known to be smaller.
     c0, d0, alpha0, beta0 : shapes and rates of the gamma priors
     random_state : seed, Generator or RandomState, of the initial factors
     progress : whether to show a progress bar
@@ -142,7 +142,7 @@ class BayesianCP(VariationalBaseline):
 
 
 def mode_views(data: Observations) -> list[SortedView]:
-    """Observations sorted by each mode, then by the others, smallest first: they share most."""
+    """Observations sorted by each mode, then by the others, smallest (most shared) first."""
     by_size = np.argsort(data.shape, kind="stable").tolist()
     return [
         sorted_view(data, mode, [other for other in by_size if other != mode])
@@ -162,9 +162,9 @@ def initial_state(rng: Generator, shape: tuple[int, ...], rank: int, precision: 
 
 
 def expect_statistics(factors: Sequence[Factor], view: SortedView) -> Statistics:
-    """P and q of all rows of a mode; c_n is the product of the other modes' rows, entry by entry.
+    """P and q of all rows of a mode; c_n is the entrywise product of the other modes' rows.
 
-    So E[c_n c_n'] is the product, entry by entry, of their E[a a'].
+    E[c_n c_n'] is therefore the entrywise product of their E[a a'].
     """
     others = [factors[mode] for mode in view.modes]
     n_rows, rank = view.bounds.size - 1, others[0].mean.shape[1]
@@ -183,7 +183,7 @@ def expect_statistics(factors: Sequence[Factor], view: SortedView) -> Statistics
 def sweep(
     state: CPState, views: Sequence[SortedView], priors: GammaPriors
 ) -> tuple[CPState, float]:
-    """Update the rows of every mode, then lambda, then tau; returns the lower bound, too."""
+    """Update the rows of every mode, then lambda, then tau; also returns the lower bound."""
     factors, precision = list(state.factors), state.relevance.mean
     misfit = 0.0
     for mode, view in enumerate(views):

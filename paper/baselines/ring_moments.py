@@ -1,8 +1,8 @@
-"""Second moments of matrices, packed so that those of a product are products of small matrices.
+"""Second moments of matrices, packed so that moments of products are products of small matrices.
 
 For independent random matrices, E[AB ⊗ AB] = E[A ⊗ A] E[B ⊗ B], and E[A ⊗ A] has R^2 rows and R^2
-columns, (r, r') and (s, s'). It does not change when both pairs are swapped at once, so it maps
-symmetric to symmetric and antisymmetric to antisymmetric tensors and falls into two blocks, with
+columns, (r, r') and (s, s'). It does not change if both pairs are swapped at once, so it maps
+symmetric to symmetric and antisymmetric to antisymmetric tensors and splits into two blocks, with
 R (R + 1) / 2 and R (R - 1) / 2 rows. In the orthonormal bases
 
     (e_r e_r' + e_r' e_r) / sqrt(2) for r < r' and e_r e_r,
@@ -13,7 +13,7 @@ they are, with n_r = 1 / sqrt(2) for a pair r = r' and 1 for the others,
     S = n_r n_s (E[A_rs A_r's'] + E[A_rs' A_r's]),      N = E[A_rs A_r's'] - E[A_rs' A_r's].
 
 Together they have as many entries as the lower triangle of E[vec A vec A'], and products of both
-take a quarter of the R^6 multiplications that E[A ⊗ A] takes.
+take a quarter of the R^6 multiplications needed for E[A ⊗ A].
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Blocks(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of indices below R, and the place of each of the R^2 in the two bases."""
+    """Pairs of indices below R, and the index of each of the R^2 pairs in the two bases."""
 
     symmetric: tuple[IntArray, IntArray]
     """r <= r'."""
     antisymmetric: tuple[IntArray, IntArray]
     """r < r'."""
     scale: FloatArray
-    """n_r of the symmetric ones."""
+    """n_r of the symmetric pairs."""
     place: IntArray
-    """(R, R), of (r, r') in the symmetric basis."""
+    """(R, R), index of (r, r') in the symmetric basis."""
     strict_place: IntArray
-    """(R, R), of (r, r') in the antisymmetric basis; anything for r = r'."""
+    """(R, R), index of (r, r') in the antisymmetric basis; arbitrary for r = r'."""
     sign: FloatArray
-    """(R, R), of r' - r."""
+    """(R, R), sign of r' - r."""
 
 
 def n_pairs(rank: int) -> tuple[int, int]:
@@ -103,7 +103,7 @@ def unpack_transposed(blocks: Blocks, rows: int, columns: int) -> FloatArray:
 
 
 def keep(blocks: Blocks, rows: FloatArray, columns: FloatArray) -> Blocks:
-    """Blocks of the matrices that have only the rows and columns kept, given as masks."""
+    """Blocks of the matrices restricted to the rows and columns given by masks."""
     kept = []
     for block, kind in zip(blocks, ("symmetric", "antisymmetric"), strict=True):
         masks = []

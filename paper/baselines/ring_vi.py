@@ -36,9 +36,9 @@ from paper.baselines.variational import (
 from paper.kernels.nested import count_products, nested_matrices
 
 CHUNK_BYTES = 2**26
-"""Slices and cells are worked on in pieces whose second moments take about this much."""
+"""Slices and cells are processed in pieces whose second moments take about this many bytes."""
 MULTIPLICATIONS_PER_SECOND = 1e9
-"""Speed by which the time of a fit is estimated beforehand."""
+"""Assumed speed for the time estimate of a fit."""
 
 
 class Core(NamedTuple):
@@ -51,7 +51,7 @@ class Core(NamedTuple):
     squares: FloatArray
     """(R_{d-1}, R_d), sum over slices of E[G_sr^2]."""
     log_determinant: float
-    """Of the covariances, summed over slices."""
+    """Log determinants of the covariances, summed over slices."""
 
 
 class RingVIState(NamedTuple):
@@ -78,34 +78,33 @@ class BayesianRingVI(VariationalBaseline):
         G^(d)[i]_sr ~ N(0, 1 / (lambda^(d-1)_s lambda^(d)_r)),
         lambda^(d)_r ~ Ga(c0, d0),   tau ~ Ga(alpha0, beta0).
 
-    Where lambda^(d)_r grows, factor r of bond d dies out on both its sides and is pruned. A slice
-    has a full covariance, R^2 x R^2; every update is the best one given all others, so the lower
-    bound never falls.
+    As lambda^(d)_r grows, factor r of bond d dies out on both sides and is pruned. A slice has a
+    full covariance, R^2 x R^2. Every update is optimal given all others, so the lower bound never
+    decreases.
 
-    An update needs E[T_n ⊗ T_n], T_n the product of the other slices, for every observation: the
-    O(D M R^6) of the paper. Here products of observations with common coordinates are shared
-    (`paper.kernels.nested`) and taken in blocks (`paper.baselines.ring_moments`). What
-    would still take too much memory or time is refused before the first sweep, with `TooLarge`.
+    An update needs E[T_n ⊗ T_n], with T_n the product of the other slices, for every observation:
+    the paper's O(D M R^6). Here products of observations with common coordinates are shared
+    (`paper.kernels.nested`) and taken in blocks (`paper.baselines.ring_moments`). A fit that would
+    still take too much memory or time raises `TooLarge` before the first sweep.
 
     Parameters
     ----------
-    rank : rank of the bonds to start with, one number for all or one per bond
+    rank : initial rank of the bonds, one number for all or one per bond
     likelihood : "gaussian", or "bernoulli" for 0 and 1, see `Baseline`
     shape : sizes of the modes; None takes the largest coordinates plus one
-    max_iter : sweeps over all modes at most
-    tol : the gain of the lower bound, relative to its size, below which the ascent ends
-    threshold : a factor is pruned when its energy is below this share of the largest one's of its
-        bond
+    max_iter : maximum number of sweeps over all modes
+    tol : the ascent ends if the relative gain of the lower bound is below this
+    threshold : a factor is pruned if its energy is below this share of the largest on its bond
     initial_precision : E[tau] of the first sweep, see `BayesianCP`
     c0, d0, alpha0, beta0 : shapes and rates of the gamma priors
-    max_memory : bytes that the fit may take; None for the memory that is free
-    max_hours : hours that the fit may take, by an estimate
+    max_memory : maximum bytes for the fit; None for the free memory
+    max_hours : maximum estimated hours for the fit
     random_state : seed, Generator or RandomState, of the initial cores
     progress : whether to show a progress bar
 
     Attributes
     ----------
-    rank_ : rank of each bond, as pruned
+    rank_ : rank of each bond after pruning
     lower_bounds_ : the lower bound after every sweep
     state_ : the approximate posterior, in standard units
     shape_ : sizes of the modes
@@ -184,7 +183,7 @@ class BayesianRingVI(VariationalBaseline):
 
 
 def memory_needed(shape: tuple[int, ...], rank: tuple[int, ...]) -> int:
-    """Bytes for the second moments of all cores, twice, of the core at work, and for a piece."""
+    """Bytes for the second moments of all cores, twice for the current core, and of a piece."""
     sizes = [rank[mode - 1] * rank[mode] for mode in range(len(shape))]
     moments = [n * k * (k + 1) // 2 for n, k in zip(shape, sizes, strict=True)]
     piece = max(CHUNK_BYTES, 8 * max(sizes) ** 2)
@@ -192,7 +191,7 @@ def memory_needed(shape: tuple[int, ...], rank: tuple[int, ...]) -> int:
 
 
 def refuse_memory(needed: int, free: int | None, rank: tuple[int, ...]) -> None:
-    """Refuse a ring whose moments do not fit."""
+    """Reject a ring whose moments do not fit into memory."""
     if free is not None and needed > free:
         raise TooLarge(
             f"Variational inference of a ring of rank {rank} needs about {needed / 2**30:,.1f} GiB "
@@ -213,7 +212,7 @@ def sweep_seconds(views: Sequence[SortedView], rank: tuple[int, ...]) -> float:
 
 
 def refuse_time(hours: float, allowed: float, rank: tuple[int, ...]) -> None:
-    """Refuse a fit that takes too long."""
+    """Reject a fit that would take too long."""
     if hours > allowed:
         raise TooLarge(
             f"Variational inference of a ring of rank {rank} may take about {hours:,.1f} hours, "
@@ -265,7 +264,7 @@ def expect_statistics(cores: Sequence[Core], view: SortedView, first: int, last:
 def expect_core(
     cores: Sequence[Core], mode: int, view: SortedView, tau: float, precision: FloatArray
 ) -> tuple[Core, float]:
-    """Best Gaussian factors of the slices of one core, and their misfit, piece by piece."""
+    """Optimal Gaussian factors of the slices of one core and their misfit, piece by piece."""
     n_slices, rows, columns = cores[mode].mean.shape
     mean = np.empty((n_slices, rows * columns))
     squares = np.zeros(rows * columns)
@@ -286,7 +285,7 @@ def expect_core(
 def sweep(
     state: RingVIState, views: Sequence[SortedView], priors: GammaPriors
 ) -> tuple[RingVIState, float]:
-    """Update every core, then lambda of every bond, then tau; returns the lower bound, too."""
+    """Update every core, then lambda of every bond, then tau; also returns the lower bound."""
     cores, relevance = list(state.cores), list(state.relevance)
     misfit = 0.0
     for mode, view in enumerate(views):
@@ -311,9 +310,9 @@ def sweep(
 def expect_relevance(
     cores: Sequence[Core], relevance: Sequence[Gamma], bond: int, priors: GammaPriors
 ) -> Gamma:
-    """Best factor of lambda^(d), which rules the columns of core d and the rows of core d + 1.
+    """Optimal factor of lambda^(d), which controls columns of core d and rows of core d + 1.
 
-    Its shape is c0 + (I_d R_{d-1} + I_{d+1} R_{d+1}) / 2, its rate d0 and half of
+    Its shape is c0 + (I_d R_{d-1} + I_{d+1} R_{d+1}) / 2, its rate d0 plus half of
     sum_s E[lambda^(d-1)_s] E[G^(d)_sr^2] + sum_t E[lambda^(d+1)_t] E[G^(d+1)_rt^2] over slices.
     """
     after = (bond + 1) % len(cores)
@@ -359,14 +358,14 @@ def _nested_sums(
 
 
 def _one_by_one(coords: IntArray) -> SortedView:
-    """A view of cells in which each is a slice of its own, of the first mode."""
+    """A view of cells in which each is a separate slice of the first mode."""
     n, order = coords.shape
     others = np.ascontiguousarray(coords[:, 1:].T, dtype=np.int32)
     return SortedView(np.arange(n + 1), tuple(range(1, order)), others, np.ones(n))
 
 
 def _chunk(size: int) -> int:
-    """Slices of `size` entries whose second moments make a piece."""
+    """Number of slices of `size` entries whose second moments make up a piece."""
     return max(1, CHUNK_BYTES // (8 * size**2))
 
 

@@ -20,7 +20,7 @@ from paper.kernels.polyadic import polyadic_entries
 
 
 class Smurff(Baseline):
-    """SMURFF with normal priors on every mode, behind the contract of the other baselines.
+    """SMURFF with normal priors on every mode, under the contract of the other baselines.
 
     The factors of the kept scans are read back from SMURFF's file, and predictions are means over
     them. Binary values have a probit likelihood, so scores are probabilities, the mean of Phi(f)
@@ -31,9 +31,9 @@ class Smurff(Baseline):
     rank : number of latent factors
     likelihood : "gaussian", with adaptive noise, or "bernoulli", a probit model
     shape : sizes of the modes; None takes the largest coordinates plus one
-    warmup, draws : scans thrown away, scans kept
-    max_memory : bytes that the kept factors may take; draws are thinned to fit
-    n_jobs : threads; None uses all cores. SMURFF's results may depend on it.
+    warmup, draws : scans discarded, scans kept
+    max_memory : maximum bytes for the kept factors; draws are thinned to fit
+    n_jobs : number of threads; None uses all cores. SMURFF's results may depend on it.
     random_state : seed, Generator or RandomState
     progress : whether to show a progress bar
 
@@ -121,7 +121,7 @@ def smurff_session(
 ) -> Any:
     """A SMURFF session with normal priors on every mode.
 
-    `save` names a file and says that every so many scans after the burn-in are kept in it.
+    `save` gives a file and the interval, in scans after the burn-in, at which draws are kept in it.
     """
     smurff = import_smurff()
     tensors = [
@@ -152,7 +152,7 @@ def smurff_session(
 
 
 def import_smurff() -> Any:
-    """The package, or a sentence on how to get it."""
+    """Import the package, or raise an error that says how to install it."""
     try:
         import smurff
     except ImportError:

@@ -1,4 +1,4 @@
-"""Observations sorted by one mode and then by the others, as the nested sums read them."""
+"""Observations sorted by one mode and then by the others, for the nested sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayesring.model.types import FloatArray, IntArray
 
 
 class SortedView(NamedTuple):
-    """All observations, sorted by the index of a mode, then by those of the others."""
+    """All observations, sorted by the index of a mode, then by the other indices."""
 
     bounds: IntArray
     """(I_d + 1,), the observations of slice i are ``bounds[i]:bounds[i + 1]``."""
@@ -38,7 +38,7 @@ def sorted_view(data: Observations, mode: int, others: Sequence[int]) -> SortedV
 
 
 def lay_out(tables: Sequence[FloatArray]) -> tuple[FloatArray, IntArray]:
-    """Tables end to end as one flat array, and where each begins."""
+    """Tables end to end as one flat array, and the start of each."""
     flat = np.concatenate([np.ravel(table) for table in tables])
     sizes = [table.size for table in tables]
     return flat, np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)

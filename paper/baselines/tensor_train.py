@@ -16,7 +16,7 @@ from paper.baselines.sorted_views import lay_out
 from paper.kernels.train import train_entries, train_loss
 
 SMALL = 0.1
-"""Initial cores over those for which the entries of the tensor have variance one."""
+"""Size of the initial cores relative to the size at which tensor entries have variance one."""
 
 
 class TensorTrainWOPT(Baseline):
@@ -25,16 +25,16 @@ class TensorTrainWOPT(Baseline):
         minimise  1/2 sum_n (y_n - f_n)^2,   f_n = G^(1)[i_1] G^(2)[i_2] ... G^(D)[i_D],
 
     over cores whose slices G^(d)[i] are (R_{d-1}, R_d) with R_0 = R_D = 1, by L-BFGS with the
-    exact gradient. Nothing keeps the cores small and the rank is fixed: with few observations the
-    train fits their noise, and stopping early is all that holds it back.
+    exact gradient. There is no regularisation and the rank is fixed: with few observations the
+    train fits their noise, and only early stopping prevents it.
 
     Parameters
     ----------
     rank : R_1, ..., R_{D-1}, or one number for all; the paper picks 3, 5 or 10 by validation
     likelihood : "gaussian", or "bernoulli" for 0 and 1, see `Baseline`
     shape : sizes of the modes; None takes the largest coordinates plus one
-    max_iter : iterations of L-BFGS at most
-    tol : the relative fall of the loss below which the descent ends
+    max_iter : maximum number of L-BFGS iterations
+    tol : the descent ends if the relative decrease of the loss is below this
     random_state : seed, Generator or RandomState, of the initial cores
     progress : whether to show a progress bar
 
@@ -107,7 +107,7 @@ class TensorTrainWOPT(Baseline):
 
 
 def expand_train_rank(rank: Any, order: int) -> tuple[int, ...]:
-    """One number per inner bond from a number or a sequence, or a sentence on what is wrong."""
+    """One number per inner bond from a number or a sequence; an error if `rank` is not valid."""
     given = tuple(rank) if isinstance(rank, (tuple, list)) else (rank,) * (order - 1)
     if len(given) != order - 1:
         raise ValueError(

@@ -1,12 +1,12 @@
-"""What the two variational baselines share: gamma and Gaussian factors, the bound, the ascent.
+"""Shared by the two variational baselines: gamma and Gaussian factors, the bound, the ascent.
 
 Both models are linear in each slice g (K entries) of each mode given the other modes,
 
     f_n = c_n . g_i,   g_i ~ N(0, diag(pi)^-1),   y_n ~ N(f_n, 1 / tau),
 
 with pi made of the precisions lambda that decide which factors are relevant. The posterior is
-approximated by a product of Gaussians over slices and gammas over lambda and tau, each the best
-one given all others in turn; expectations under it are written E.
+approximated by a product of Gaussians over slices and gammas over lambda and tau, each optimised in
+turn given all others; E denotes expectations under it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ State = TypeVar("State")
 
 
 class Gamma(NamedTuple):
-    """Gamma factors with given shape and rate, of any array shape."""
+    """Gamma factors with given shapes and rates, as arrays of any shape."""
 
     shape: FloatArray
     rate: FloatArray
@@ -64,7 +64,7 @@ class GammaPriors(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What the observations say about some slices, given the other modes."""
+    """Statistics of the observations of some slices, given the other modes."""
 
     products: FloatArray
     """P, (J, K, K): sum over the slice's observations of E[c_n c_n']."""
@@ -80,13 +80,13 @@ class Slices(NamedTuple):
     second: FloatArray
     """(J, K, K), E[g g']."""
     log_determinant: float
-    """Of the covariances, summed over slices."""
+    """Log determinants of the covariances, summed over slices."""
     misfit: float
     """E[sum of f_n^2 - 2 y_n f_n] over the observations of these slices."""
 
 
 def expect_slices(statistics: Statistics, tau: float, precision: FloatArray) -> Slices:
-    """Best Gaussian factors: covariance V = (E[tau] P + diag(E[pi]))^-1, mean E[tau] V q.
+    """Optimal Gaussian factors: covariance V = (E[tau] P + diag(E[pi]))^-1, mean E[tau] V q.
 
     `precision` (K,) is E[pi].
     """
@@ -104,9 +104,9 @@ def expect_slices(statistics: Statistics, tau: float, precision: FloatArray) -> 
 
 
 def expect_noise(values: FloatArray, misfit: float, priors: GammaPriors) -> tuple[Gamma, float]:
-    """Best factor of tau, and its share of the bound: E[log p(y, tau)] - E[log q(tau)].
+    """Optimal factor of tau and its part of the bound: E[log p(y, tau)] - E[log q(tau)].
 
-    `misfit` is that of all slices of one mode, given all the others.
+    `misfit` is the misfit of all slices of one mode, given all the others.
     """
     error = float(values @ values) + misfit
     noise = Gamma(
@@ -190,7 +190,7 @@ class VariationalBaseline(Baseline):
         describe: Callable[[State], str],
         step: Step,
     ) -> State:
-        """Prune and sweep until the bound gains less than `tol`, relative to its size."""
+        """Prune and sweep until the relative gain of the bound is below `tol`."""
         bounds: list[float] = []
         for _ in range(self.max_iter):
             state, bound = sweep(prune(state, self.threshold))

@@ -1,1 +1,1 @@
-"""Speed and memory, measured and kept: `make bench`."""
+"""Measurements of speed and memory: `make bench`."""

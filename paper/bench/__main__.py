@@ -18,15 +18,17 @@ console = Console()
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Less, under three minutes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A shorter run, under three minutes.")
+    ] = False,
     large: Annotated[bool, typer.Option("--large", help="Also 100 million observations.")] = False,
     out: Annotated[Path | None, typer.Option(help="JSON file for the figures.")] = None,
-    readme: Annotated[Path | None, typer.Option(help="README to bring up to date.")] = None,
+    readme: Annotated[Path | None, typer.Option(help="README to update.")] = None,
     check: Annotated[
-        Path | None, typer.Option(help="Only fail if scans got slower than in this file.")
+        Path | None, typer.Option(help="Only check that scans are not slower than in this file.")
     ] = None,
 ) -> None:
-    """Measure speed and memory: one table of figures, goals, and other programs' times."""
+    """Measure speed and memory: one table of figures, goals and other programs' times."""
     if check is not None:
         complaints = suite.check(check)
         for complaint in complaints:

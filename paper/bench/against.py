@@ -1,9 +1,9 @@
-"""Scans of the code as it stands against those of another commit: `make bench-against COMMIT=...`.
+"""Compare scans of the current code with another commit: `make bench-against COMMIT=...`.
 
-Both are measured in turn, a few scans at a time, each in a process of its own that lives as long
-as the measurement: whatever else happens on the machine happens to both. What counts is the median
-of the ratios of neighbouring turns. Two processes that run the same code differ by some percent,
-as their memory lies differently; so every case is measured in several pairs of processes.
+Both are measured in turn, a few scans at a time, each in its own process that lives as long as the
+measurement, so other work on the machine affects both. The result is the median of the ratios of
+neighbouring turns. Two processes that run the same code differ by a few per cent because of their
+memory layout, so every case is measured in several pairs of processes.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from paper.bench.processes import PEAK, ROOT, run_alone
 from paper.command_line import call
 
 RECORDED = Path("tests/same_bits/hashes.json")
-"""Names the commit to compare with by default."""
+"""File with the default commit to compare with."""
 SIDE = Path(__file__).with_name("side.py")
 LONG_ENOUGH = 0.1
-"""Seconds that a turn should take."""
+"""Target seconds per turn."""
 TURNS, PAIRS = 20, 3
-"""Turns of each side, in all, and pairs of processes over which they are spread."""
+"""Total number of turns per side, and number of process pairs over which they are spread."""
 
 app = typer.Typer(pretty_exceptions_enable=False)
 console = Console()
 
 
 class Case(NamedTuple):
-    """Data and model of a chain, or of a ring that learns from batches."""
+    """Data and model of a chain, or of a ring learning from batches."""
 
     observations: int
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ class Case(NamedTuple):
     strands: int = 1
     binary: bool = False
     batch: int = 0
-    """Observations per batch of online EM; 0 for the Gibbs sampler."""
+    """Number of observations per batch of online EM; 0 for the Gibbs sampler."""
     rate: float = RATE
 
 
@@ -66,21 +66,21 @@ CASES = {
     "500 observations, rank 3": Case(500, (20, 30, 40), 3),
     "online EM, USHCN, rank 5": Case(33_150, (137, 17, 1000), 5, batch=BATCH),
 }
-"""All with the hierarchical prior."""
+"""All cases use the hierarchical prior."""
 
 
 class Compared(NamedTuple):
     """Turns of the two sides, in seconds per scan."""
 
     wall: FloatArray
-    """(turns, 2), of the other commit and of the code as it stands."""
+    """(turns, 2), for the other commit and the current code."""
     cpu: FloatArray
     same: bool
     """Whether both sides ended with the same bits."""
 
 
 class Process:
-    """One side, in a process of its own."""
+    """One side, in its own process."""
 
     def __init__(self, source: Path, case: Case, threads: int) -> None:
         self._process = subprocess.Popen(
@@ -93,26 +93,26 @@ class Process:
         self.send({"case": case._asdict(), "threads": threads})
 
     def send(self, request: Any) -> None:
-        """Ask for something."""
+        """Send a request."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
 
     def answer(self) -> Any:
-        """Wait for what was asked."""
+        """Wait for the answer."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise OSError("one side of the comparison ended before its time; see above.")
+            raise OSError("one side of the comparison ended early; see above.")
         return json.loads(line)
 
     def ask(self, request: Any) -> Any:
-        """Ask and wait."""
+        """Send a request and wait for the answer."""
         self.send(request)
         return self.answer()
 
     def end(self) -> None:
-        """Let it go."""
+        """End the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -121,13 +121,13 @@ class Process:
 
 
 def recorded_commit() -> str:
-    """The commit whose bits the tests compare with."""
+    """The commit with whose bits the tests compare."""
     return str(json.loads((ROOT / RECORDED).read_text())["commit"])
 
 
 @contextmanager
 def sources_of(commit: str) -> Iterator[Path]:
-    """The sources of a commit, in a folder that is there for a while."""
+    """The sources of a commit in a temporary folder."""
     archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True)
     if archive.returncode:
         raise ValueError(f"commit {commit} is not in this clone; fetch the whole history first.")
@@ -138,7 +138,7 @@ def sources_of(commit: str) -> Iterator[Path]:
 
 
 def compare(case: Case, threads: int, sources: tuple[Path, Path], turns: int) -> Compared:
-    """Some turns of one pair of processes, whose order changes from turn to turn."""
+    """Some turns of one pair of processes, with alternating order."""
     sides = [Process(source, case, threads) for source in sources]
     try:
         for side in sides:
@@ -157,7 +157,7 @@ def compare(case: Case, threads: int, sources: tuple[Path, Path], turns: int) ->
 
 
 def ratios(seconds: FloatArray) -> str:
-    """Median and quartiles of new over old."""
+    """Median and quartiles of the ratio new / old."""
     low, middle, high = np.quantile(seconds[:, 1] / seconds[:, 0], [0.25, 0.5, 0.75])
     return f"{middle:.3f} ({low:.3f} to {high:.3f})"
 
@@ -170,11 +170,15 @@ def _print_row(*columns: str) -> None:
 
 @app.command()
 def against(
-    commit: Annotated[str, typer.Option(help="The other commit; by default the recorded.")] = "",
+    commit: Annotated[
+        str, typer.Option(help="The other commit; by default the recorded one.")
+    ] = "",
     only: Annotated[str, typer.Option(help="Only cases whose names contain this.")] = "",
-    turns: Annotated[int, typer.Option(min=1, help="Of each side, per row.")] = TURNS,
-    pairs: Annotated[int, typer.Option(min=1, help="Of processes, per row.")] = PAIRS,
-    memory: Annotated[list[int] | None, typer.Option(help="Also fits of so many values.")] = None,
+    turns: Annotated[int, typer.Option(min=1, help="Turns of each side, per row.")] = TURNS,
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs of processes, per row.")] = PAIRS,
+    memory: Annotated[
+        list[int] | None, typer.Option(help="Also measure fits of this many values.")
+    ] = None,
 ) -> None:
     """Time scans of this code and of another commit in turn, and print the ratios new / old."""
     commit = commit or recorded_commit()

@@ -1,4 +1,4 @@
-"""Online EM: an epoch, rows per second from files, and the time it needs beside the sampler."""
+"""Online EM: an epoch, rows per second from files, and the time compared with the sampler."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from paper.bench.timing import CLIMATE, CLIMATE_N, Measurement, least, random_da
 from paper.planted_stream import make_stream
 
 REFERENCE_EPOCH = 0.695
-"""Seconds that the authors' code needs for an epoch on USHCN at rank 5, two cores of this kind."""
+"""Seconds per epoch of the authors' code on USHCN at rank 5, on two cores of this kind."""
 EPOCHS = (10, 12, 14, 16, 24)
-"""Lengths of fits, of which the first that predicts well enough counts."""
+"""Lengths of fits; the first that predicts well enough counts."""
 NEAR = 0.97
-"""Share of the sampler's AUC and accuracy that is well enough."""
+"""Share of the sampler's AUC and accuracy that counts as well enough."""
 
 STREAM = """
 import json, sys, time
@@ -56,7 +56,7 @@ print(json.dumps({"rows": rows, "seconds": seconds, "peak": peak(), "error": err
 
 
 class TimedRing:
-    """A ring that learns, an epoch per call."""
+    """A ring that learns one epoch per call."""
 
     def __init__(self, data: Observations, rank: int) -> None:
         self._n = len(data.values)
@@ -70,7 +70,7 @@ class TimedRing:
 
     @property
     def rows_seen(self) -> int:
-        """Observations learned from so far."""
+        """Number of observations learned so far."""
         return self._estimate.rows_seen
 
     def __call__(self) -> None:
@@ -80,7 +80,7 @@ class TimedRing:
 
 
 def epochs() -> Iterator[Measurement]:
-    """An epoch on data of the size of USHCN against the authors' code."""
+    """An epoch on data of the size of USHCN, compared with the authors' code."""
     data = random_data(CLIMATE, CLIMATE_N, Gaussian())
     with one_blas_thread:
         seconds = least(TimedRing(data, 5), repeats=100)[0]
@@ -110,7 +110,7 @@ def stream(rows: int) -> Iterator[Measurement]:
 
 
 def against_gibbs() -> Iterator[Measurement]:
-    """Time to within 3 % of the sampler's AUC and accuracy on DBLP, the sampler's over ours."""
+    """Time to within 3 % of the sampler's AUC and accuracy on DBLP, as the ratio sampler / ours."""
     name = "online EM to within 3 % of Gibbs on DBLP"
     try:
         train, test = load_dblp().split(0)

@@ -1,4 +1,4 @@
-"""Others on the same data, with the same threads: SMURFF and NumPyro, if installed."""
+"""Other programs on the same data with the same threads: SMURFF and NumPyro, if installed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from paper.baselines.smurff import smurff_session
 from paper.bench.timing import CLIMATE, Measurement, TimedChain, least, random_data
 
 BUDGETS = ((20, 10), (40, 20), (80, 40), (120, 60), (200, 100), (300, 200))
-"""Warm-up and draws of fits of growing length."""
+"""Warm-up and draws of fits of increasing length."""
 BURNIN = 50
-"""Scans that SMURFF throws away before it averages."""
+"""Number of scans that SMURFF discards before averaging."""
 WITHIN = 1.003
-"""A running error within this factor of its least has reached it."""
+"""A running error within this factor of its minimum counts as having reached it."""
 
 
 def smurff_scan() -> Iterator[Measurement]:
-    """A scan against one of SMURFF with as many parameters per slice, K = R^2 = 25."""
+    """A scan compared with one of SMURFF's with as many parameters per slice, K = R^2 = 25."""
     names: dict[str, tuple[ModePrior, float]] = {
         "fixed prior": (Fixed(), 3.0),
         "hierarchical prior": (NormalWishart(), 2.0),
@@ -58,7 +58,7 @@ def smurff_scan() -> Iterator[Measurement]:
 
 
 def smurff_targets() -> Iterator[Measurement]:
-    """Time until SMURFF's own best held-out figure is reached, theirs over ours, real data."""
+    """Time to reach SMURFF's best held-out figure on real data, as the ratio theirs / ours."""
     missing = "no smurff" if find_spec("smurff") is None else None
     try:
         (train, test), links = load_ushcn().split(0), load_enron().split(0)
@@ -84,7 +84,7 @@ def _target(
     error: Callable[[Any, Any], float],
     goal: float | None = None,
 ) -> Measurement:
-    """Seconds that SMURFF needs to reach its best error, over those that a fit of ours needs."""
+    """Ratio of the seconds that SMURFF and our fit need to reach SMURFF's best error."""
     jobs = min(2, count_threads(None))
     probit = likelihood == "bernoulli"
     session = smurff_session(train, test, latent, jobs, BURNIN, 150, probit=probit)
@@ -119,7 +119,7 @@ def _target(
 
 
 def nuts(quick: bool) -> Iterator[Measurement]:
-    """Effective draws per second of entries of a small tensor, against NumPyro's NUTS."""
+    """Effective draws per second of entries of a small tensor, compared with NumPyro's NUTS."""
     name = "effective draws per second against NumPyro NUTS, 8 x 9 x 10, rank 2"
     if find_spec("numpyro") is None:
         yield Measurement(name, None, "x", note="no numpyro")

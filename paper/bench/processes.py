@@ -1,4 +1,4 @@
-"""What must be measured in a process of its own: import, first fits, peak memory."""
+"""Measurements that need a separate process: import, first fits, peak memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from paper.bench.timing import Measurement
 
 ROOT = Path(__file__).parents[2]
-"""Of the repository, from where programs find the package `paper`."""
+"""Root of the repository, where programs find the package `paper`."""
 
 FIRST_FIT = """
 import json, time
@@ -75,7 +75,7 @@ print(json.dumps(fit(int(sys.argv[1]))))
 
 
 def first_fits() -> Iterator[Measurement]:
-    """Import, and the first fit with an empty and with a full cache of compiled kernels."""
+    """Import, and the first fit with an empty and a full cache of compiled kernels."""
     with tempfile.TemporaryDirectory() as cache:
         cold, warm = (run_alone(FIRST_FIT, NUMBA_CACHE_DIR=cache) for _ in range(2))
         again = run_alone(FIRST_FIT, NUMBA_CACHE_DIR=cache)
@@ -100,7 +100,7 @@ def memory(*counts: int) -> Iterator[Measurement]:
 
 
 def run_alone(code: str, *arguments: str, **environment: str) -> Any:
-    """What a program prints as JSON in its last line."""
+    """The JSON in the last line that a program prints."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         env=os.environ | environment,

@@ -1,4 +1,4 @@
-"""Scans: seconds, conditionals, growth, threads, share of the machine's peak, predictions."""
+"""Scans: seconds, conditionals, scaling, threads, share of the machine's peak, predictions."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from paper.bench.timing import (
 )
 
 KEPT = "against NumPy entries in the cache"
-"""Unit of the rows that `check` compares with the committed ones."""
+"""Unit of the rows that `check` compares with the committed figures."""
 
 
 def kept(repeats: int = 15) -> Iterator[Measurement]:
-    """Scans on one thread, as multiples of the time that NumPy needs for the entries alone."""
+    """Scans on one thread, as multiples of the time NumPy needs for the entries alone."""
     chains = {
         "scan, rank 5, fixed prior": TimedChain(),
         "scan, rank 5, hierarchical prior": TimedChain(core_prior=NormalWishart()),
@@ -101,11 +101,11 @@ def conditionals() -> Iterator[Measurement]:
 
 
 def peak_share(quick: bool) -> Iterator[Measurement]:
-    """Useful operations of the core update per second, over those of NumPy's matrix product.
+    """Useful operations per second of the core update, relative to NumPy's matrix product.
 
-    Useful are the products around the ring, a symmetric rank-one update per observation, and a
-    Cholesky factor and two solves per slice. Slices of 2,000 observations: the update counts,
-    not the Cholesky.
+    Useful operations are the products around the ring, a symmetric rank-one update per observation,
+    and a Cholesky factor and two solves per slice. With 2,000 observations per slice, the update
+    dominates, not the Cholesky.
     """
     with one_blas_thread:
         peak = dgemm_rate()
@@ -148,7 +148,7 @@ def _core_update(rank: int, per_slice: int) -> tuple[float, float]:
 
 
 def threads(n: int) -> Iterator[Measurement]:
-    """One thread against two, wall time; beside it the same for matrix products of NumPy."""
+    """Wall time of one thread against two, and the same for NumPy matrix products."""
     shape = (1000, 1000, 1000)
     jobs = min(2, count_threads(None))
     likelihood = Gaussian(max_precision=100.0)
@@ -174,7 +174,7 @@ def threads(n: int) -> Iterator[Measurement]:
 
 
 def growth(quick: bool, large: bool) -> Iterator[Measurement]:
-    """Nanoseconds of one thread per observation of a scan, in M, R, D and I."""
+    """Nanoseconds per observation of a scan on one thread, as M, R, D and I vary."""
     counts = (10**4, 10**6) if quick else (10**4, 10**5, 10**6, 10**7)
     per_observation = {}
     for n in (*counts, 10**8) if large else counts:
@@ -208,7 +208,7 @@ def _per_observation(shape: tuple[int, ...], n: int, rank: int) -> float:
 
 
 def predictions() -> Iterator[Measurement]:
-    """Cells times draws per second that `predict` works out at rank 5."""
+    """Cells times draws per second that `predict` computes at rank 5."""
     data = random_data(CLIMATE, CLIMATE_N, Gaussian())
     model = TensorRing(5, shape=CLIMATE, warmup=5, draws=100, chains=1, progress=False)
     model.fit(data.coords, data.values)
@@ -220,7 +220,7 @@ def predictions() -> Iterator[Measurement]:
 
 
 def mixing(quick: bool) -> Iterator[Measurement]:
-    """Effective draws per second of entries at cells held out, slice-wise and entry-wise."""
+    """Effective draws per second of entries at held-out cells, slice-wise and entry-wise."""
     scans = 200 if quick else 1000
     likelihood = Gaussian(max_precision=100.0)
     cells = random_data(CLIMATE, 200, likelihood, seed=1)

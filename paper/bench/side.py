@@ -1,11 +1,11 @@
-"""One side of `paper.bench.against`: a process that scans when it is told to.
+"""One side of `paper.bench.against`: a process that scans on request.
 
-Run as a script with the sources of some commit first on the path, so it imports nothing of `paper`
-and knows two internal interfaces of the library: the one with engines, and the one before.
+Run as a script with the sources of some commit first on the path, so it imports nothing from
+`paper` and knows two internal interfaces of the library: the one with engines, and the earlier one.
 
-Reads lines of JSON from standard input and answers each with one: `{"case": ..., "threads": ...}`
-makes a chain ready, a number asks for so many scans and gets their wall and CPU seconds, and null
-asks for a digest of the chain's state.
+Reads lines of JSON from standard input and answers each with one line: `{"case": ..., "threads":
+...}` prepares a chain, a number requests that many scans and returns their wall and CPU seconds,
+and null requests a digest of the chain's state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 Side = tuple[Callable[[], None], Callable[[], list[Any]]]
-"""A step, and the arrays of the state that it has reached."""
+"""A step, and the arrays of the current state."""
 SEED = 0
 
 
@@ -39,7 +39,7 @@ def random_cells(case: dict[str, Any]) -> tuple[Any, Any]:
 
 @contextmanager
 def with_engine(case: dict[str, Any], threads: int) -> Iterator[Side]:
-    """Drive the library that has engines."""
+    """Drive the library with engines."""
     from bayesring.data.batches import ArrayRows, Feed
     from bayesring.data.observations import Observations
     from bayesring.engine.streams import Streams
@@ -82,7 +82,7 @@ def with_engine(case: dict[str, Any], threads: int) -> Iterator[Side]:
 
 @contextmanager
 def with_maps(case: dict[str, Any], threads: int) -> Iterator[Side]:
-    """Drive the library as it was before engines."""
+    """Drive the library from before engines."""
     from bayesring.infer.base import make_problem  # type: ignore[import-not-found]
     from bayesring.infer.learner import Learner  # type: ignore[import-not-found]
     from bayesring.infer.rows import ArrayRows, batches  # type: ignore[import-not-found]
@@ -126,7 +126,7 @@ def with_maps(case: dict[str, Any], threads: int) -> Iterator[Side]:
 
 
 def main() -> None:
-    """Answer one line after the other."""
+    """Answer one line after another."""
     try:
         import bayesring.engine.threads  # noqa: F401
 

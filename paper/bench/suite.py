@@ -1,4 +1,4 @@
-"""All measurements in one go: table, JSON, README, and the check that nothing got slower."""
+"""All measurements together: table, JSON, README, and the check that nothing got slower."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from paper.bench import epochs, peers, processes, scans
 from paper.bench.timing import Measurement, machine
 
 SLOWER = 1.3
-"""Times a kept row may exceed the committed figure."""
+"""Factor by which a kept row may exceed the committed figure."""
 REPEATS = (15, 60)
-"""Of the first and, if a scan looks slow, of the second measurement of `check`."""
+"""Repeats of the first and, if a scan looks slow, of the second measurement of `check`."""
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
 def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:
-    """Rows of the table, one after the other."""
+    """Rows of the table, one after another."""
     yield from scans.kept()
     yield from scans.conditionals()
     yield from peers.smurff_scan()
@@ -44,10 +44,10 @@ def to_json(rows: list[Measurement]) -> dict[str, Any]:
 
 
 def check(committed: Path) -> list[str]:
-    """Measure the kept scans anew; sentences on those that got slower than the committed ones.
+    """Measure the kept scans again; messages about those slower than the committed figures.
 
-    What looks slow is measured once more and longer: other work on the machine can disturb every
-    one of a few repeats, but hardly each of many.
+    Anything that looks slow is measured again for longer: other work on the machine can disturb all
+    of a few repeats, but hardly all of many.
     """
     rows = json.loads(committed.read_text())["rows"]
     before = {row["name"]: row["value"] for row in rows if row["unit"] == scans.KEPT}
@@ -71,11 +71,11 @@ def check(committed: Path) -> list[str]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The rows that have a goal, as a table for the README."""
+    """The rows with a goal, as a table for the README."""
     about = result["machine"]
     lines = [
         f"{about['processor']}, {about['cores']} cores, numba {about['numba']}, with a load of "
-        f"{about['load when it began'] or 0:.1f} from other work when it began:",
+        f"{about['load when it began'] or 0:.1f} from other work at the start:",
         "",
         "| | measured | goal |",
         "|---|---|---|",

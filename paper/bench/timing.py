@@ -1,4 +1,4 @@
-"""What every measurement uses: rows of the table, clocks, reference work, test problems."""
+"""Shared by all measurements: rows of the table, clocks, reference work, test problems."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLIMATE_N = 33_150
 
 
 class Measurement(NamedTuple):
-    """One line of the table: a figure, and what it should be."""
+    """One line of the table: a figure and its goal."""
 
     name: str
     value: float | None
@@ -49,7 +49,7 @@ class Measurement(NamedTuple):
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on besides the code."""
+    """The machine and versions, on which the figures depend besides the code."""
     model = platform.processor()
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as lines:
@@ -71,7 +71,7 @@ def machine() -> dict[str, Any]:
 def least(
     *functions: Callable[[], Any], repeats: int = 7, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Least seconds of each function over some repeats, taken in turn, after one call each."""
+    """Minimum seconds of each function over some repeats, in turn, after one warm-up call each."""
     for function in functions:
         function()
     best = [float("inf")] * len(functions)
@@ -130,7 +130,7 @@ class TimedChain:
         self.state, _ = gibbs.step(self.streams, self.scan, self.state, self.problem, self.engine)
 
     def entries(self, cells: Observations) -> FloatArray:
-        """Of the ring as it stands, at some cells."""
+        """Entries of the current ring at some cells."""
         flat = ring.flatten(ring.weighted(self.state.cores, self.state.weights))
         columns = np.ascontiguousarray(cells.coords.T, dtype=np.int32)
         return self.engine.entries(flat, columns)
@@ -139,7 +139,7 @@ class TimedChain:
 def numpy_entries() -> Callable[[], list[FloatArray]]:
     """Reference work: the entries of the climate problem at rank 5 in plain NumPy.
 
-    A few hundred at a time, so that it stays in the cache as the kernels do: all at once, it would
+    A few hundred at a time, so that it stays in cache like the kernels. All at once, it would
     measure memory and page faults, which other work on the machine disturbs twice as much.
     """
     rng = np.random.default_rng(0)
@@ -150,7 +150,7 @@ def numpy_entries() -> Callable[[], list[FloatArray]]:
 
 
 def dgemm_rate(repeats: int = 5) -> float:
-    """Floating-point operations per second of NumPy's product of matrices, on this thread."""
+    """Floating-point operations per second of NumPy's matrix product, on this thread."""
     size = 800
     matrix = np.random.default_rng(0).standard_normal((size, size))
     return 2 * size**3 / least(lambda: matrix @ matrix, repeats=repeats, clock=time.thread_time)[0]

@@ -1,11 +1,12 @@
-"""Sums over observations of products over modes, shared factors taken out of the sums.
+"""Sums over observations of products over modes, with shared factors taken out of the sums.
 
-With observations sorted by the coordinates of the other modes, a sum of products is nested:
+If observations are sorted by the coordinates of the other modes, a sum of products is nested:
 
     sum_n w_n A[a_n] B[b_n] C[c_n] = sum_a A[a] sum_b B[b] sum_c w C[c].
 
-The tables of all modes travel as one flat array. ``starts[k]`` is where the table of level k
-begins; a level is a place in ``others`` (L, M), the coordinates that observations are sorted by.
+The tables of all modes are passed as one flat array. ``starts[k]`` is the start of the table of
+level k; a level is an index into ``others`` (L, M), the coordinates by which observations are
+sorted.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}}
 
 @njit(**OPTIONS)
 def shared_levels(others, n, end):
-    """How many leading coordinates observations n and n + 1 of a slice have in common."""
+    """Number of leading coordinates that observations n and n + 1 of a slice have in common."""
     if n + 1 == end:
         return 0
     for level in range(len(others)):
@@ -50,7 +51,7 @@ def nested_hadamard(flat, starts, others, bounds, weights, out):
 
 @njit(**OPTIONS)
 def add_product(left, at, right, rows, inner, columns, out):
-    """Equivalent to ``out += left @ right``; `left` (rows, inner) begins at place `at`."""
+    """Equivalent to ``out += left @ right``; `left` (rows, inner) starts at index `at`."""
     for i in range(rows):
         for q in range(inner):
             x = left[at + i * inner + q]
@@ -62,7 +63,7 @@ def add_product(left, at, right, rows, inner, columns, out):
 def nested_matrices(flat, starts, sizes, others, bounds, weights, out):
     """Equivalent to ``out[i] = sum(w[n] * table_0[..] @ table_1[..] @ ...)`` over slice i's n.
 
-    A matrix of level k is (sizes[k], sizes[k + 1]); a row of `out` one (sizes[0], sizes[-1]).
+    A matrix of level k is (sizes[k], sizes[k + 1]); a row of `out` is (sizes[0], sizes[-1]).
     """
     levels, columns = len(others), sizes[-1]
     sums = np.zeros((levels, np.max(sizes) * columns))
@@ -84,7 +85,7 @@ def nested_matrices(flat, starts, sizes, others, bounds, weights, out):
 
 @njit(**OPTIONS)
 def count_products(others, bounds):
-    """How many products of two tables `nested_hadamard` or `nested_matrices` take."""
+    """Number of products of two tables that `nested_hadamard` or `nested_matrices` take."""
     total = 0
     for i in range(bounds.size - 1):
         for n in range(bounds[i], bounds[i + 1]):

@@ -41,10 +41,10 @@ def train_entries(flat, starts, bonds, columns):
 
 @njit(**OPTIONS)
 def train_loss(flat, starts, bonds, columns, values, gradient):
-    """Half the sum of squared errors; its gradient is added to `gradient`, laid out as `flat`.
+    """Half the sum of squared errors; its gradient is added to `gradient`, laid out like `flat`.
 
-    With l the product of the slices before mode d and r that of those behind it, the gradient in
-    slice i of core d is sum_n (f_n - y_n) l_n r_n' over the observations of the slice.
+    With l the product of the slices before mode d and r the product of those after it, the gradient
+    in slice i of core d is sum_n (f_n - y_n) l_n r_n' over the observations of the slice.
     """
     order, n_entries = columns.shape
     left = np.empty((order + 1, np.max(bonds)))

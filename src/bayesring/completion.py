@@ -89,8 +89,8 @@ def complete(
         with its fill value
     level : probability with which the intervals should cover hidden values
     likelihood : as for `TensorRing`, or "auto": "bernoulli" if the values are zeros and ones
-    checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`: killed and called
-        again, it goes on from there
+    checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`; if the process is
+        killed, the same call continues from the checkpoint
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
     """
     container = open_gaps(data, modes, value, fill, implicit)
@@ -149,8 +149,8 @@ def choose_likelihood(
     if not np.array_equal(np.unique(values), [0.0, 1.0]):
         return "gaussian", []
     return "bernoulli", [
-        f"All {count or len(values):,} values are 0 or 1: taken as binary, so filled cells are "
-        "probabilities (likelihood='gaussian' takes them as numbers)."
+        f"All {count or len(values):,} values are 0 or 1: treated as binary, so filled cells are "
+        "probabilities (likelihood='gaussian' treats them as real numbers)."
     ]
 
 

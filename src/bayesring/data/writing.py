@@ -122,9 +122,9 @@ def is_temporary(name: str) -> bool:
 def remove_temporaries(
     folder: Path, is_ours: Callable[[str], bool], seconds: float = SECONDS_TO_LOCK
 ) -> None:
-    """Remove files that killed processes left, so many seconds old at least; never a folder.
+    """Remove temporary files of killed processes, at least `seconds` old; never a folder.
 
-    `is_ours` says of a name whether its temporary files may be removed.
+    `is_ours` says whether the temporary files for a name may be removed.
     """
     with suppress(OSError):
         for entry in os.scandir(folder):

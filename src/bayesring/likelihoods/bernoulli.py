@@ -110,7 +110,7 @@ class Bernoulli(Likelihood):
             return []
         return [
             f"All {values.size} values of y are {values[0]:g}: how likely the other value is "
-            "anywhere rests on the prior alone."
+            "anywhere depends on the prior alone."
         ]
 
     def units_from(self, moments: Moments) -> tuple[float, float]:

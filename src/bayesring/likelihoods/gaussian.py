@@ -225,9 +225,9 @@ class Gaussian(Likelihood):
         if at_bound < 0.5:
             return []
         return [
-            f"The noise is at its guard in {at_bound:.0%} of the draws (precision "
+            f"The noise is at its bound in {at_bound:.0%} of the draws (precision "
             f"{self._upper:.3g} of the standardised values): the ring could fit the noise away, "
-            "and held-out errors keep it from doing so; a smaller rank= would need the guard less."
+            "and held-out errors prevent it; a smaller rank= would rely less on the bound."
         ]
 
     def describe(

@@ -20,12 +20,12 @@ from bayesring.posterior.diagnostics import Summary, mcse_mean, summarise
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100
 N_CELLS = 50
-"""Cells looked at when the user names none."""
+"""Number of cells checked if the user gives none."""
 MOST_CELLS = 0.95
-"""Share of the cells whose Monte Carlo error is at most the one that is reported."""
+"""Share of the cells whose Monte Carlo error is at most the reported one."""
 OFF, OFF_PROBABILITY = 0.25, 0.05
-"""Monte Carlo error from which the answer suffers: of a mean, as a share of the predictive standard
-deviation of a new observation; of a probability, as it is."""
+"""Monte Carlo error above which results suffer: for a mean, relative to the predictive standard
+deviation of a new observation; for a probability, absolute."""
 
 
 class DiagnosticWarning(UserWarning):
@@ -34,17 +34,17 @@ class DiagnosticWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """One row per quantity, what the chains' disagreement does to the answer, and what is wrong.
+    """One row per quantity, the effect of the chains' disagreement on results, and problems.
 
     Parameters
     ----------
-    names : of the quantities
+    names : names of the quantities
     summary : mean, sd, mcse, ess_bulk, ess_tail, rhat, one number per quantity
-    problems : what harms the answer and what to do about it; empty if nothing does
-    notes : what is worth knowing and does not harm the answer
-    error : Monte Carlo error of predictive means, between-chain disagreement included, which 95 %
-        of the cells stay below: a share of the predictive standard deviation, or, for binary
-        values, of probabilities themselves; NaN if it cannot be told
+    problems : what harms the results and what to do about it; empty if nothing does
+    notes : what is worth knowing but does not harm the results
+    error : 95 % quantile over cells of the Monte Carlo error of predictive means, including
+        disagreement between chains: relative to the predictive standard deviation or, for binary
+        values, the absolute error of probabilities; NaN if unknown
     """
 
     names: tuple[str, ...]
@@ -129,7 +129,7 @@ def _answer_error(posterior: Posterior, cells: IntArray) -> float:
 def _disagreement(
     posterior: Posterior, error: float, warmup: int, draws: int
 ) -> tuple[list[str], list[str]]:
-    """Problems and notes: what Monte Carlo error does to the answer."""
+    """Problems and notes: the effect of Monte Carlo error on the results."""
     longer = f"warmup={max(2 * warmup, 100)} and draws={max(2 * draws, ESS_PER_CHAIN)}"
     if np.isnan(error):
         return [
@@ -149,9 +149,9 @@ def _disagreement(
 
 
 def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
-    """Noise and other numbers of the likelihood and the log likelihood, (chains, draws) each.
+    """Noise and other likelihood parameters, and the log likelihood, (chains, draws) each.
 
-    Interrupted chains differ in length; all are cut to the shortest.
+    Interrupted chains differ in length; all are truncated to the shortest.
     """
     end = min(len(trace.log_likelihood) for trace in traces)
     return {
@@ -178,7 +178,7 @@ def _standard_entries(posterior: Posterior, cells: IntArray) -> FloatArray:
 
 
 def _rows_of(posterior: Posterior) -> list[IntArray]:
-    """The same draws as `_matching_draws`, as rows of all chains put end to end."""
+    """The same draws as `_matching_draws`, as rows of all chains end to end."""
     starts = np.cumsum([0, *(len(draws.scans) for draws in posterior.chains[:-1])])
     return [start + rows for start, rows in zip(starts, _matching_draws(posterior), strict=True)]
 
@@ -230,7 +230,7 @@ def to_datatree(
 
 
 def _slow_chains(names: Sequence[str], summary: Summary, posterior: Posterior) -> list[str]:
-    """Sentences on R-hat and effective draws by the usual limits."""
+    """Messages about R-hat and effective sample sizes beyond the usual limits."""
     if np.isnan(summary.rhat).any():
         return []
     notes = []
@@ -238,8 +238,8 @@ def _slow_chains(names: Sequence[str], summary: Summary, posterior: Posterior) -
     if rhat.max() > RHAT_LIMIT:
         place = int(np.argmax(rhat))
         notes.append(
-            f"R-hat of {names[place]} is {rhat[place]:.4g}, above {RHAT_LIMIT}: the chains have "
-            "not come to agree on it."
+            f"R-hat of {names[place]} is {rhat[place]:.4g}, above {RHAT_LIMIT}: the chains do "
+            "not agree on it."
         )
     ess = np.minimum(summary.ess_bulk, summary.ess_tail)
     needed = ESS_PER_CHAIN * len(posterior.chains)
@@ -250,20 +250,20 @@ def _slow_chains(names: Sequence[str], summary: Summary, posterior: Posterior) -
 
 
 def _ring_notes(posterior: Posterior, n_observations: int) -> list[str]:
-    """Sentences on rank and size."""
+    """Messages about rank and size."""
     notes = []
     ranks = [draws.rank for draws in posterior.chains]
     if len(set(ranks)) > 1:
         listed = ", ".join("x".join(map(str, rank)) for rank in ranks)
         notes.append(
             f"The chains ended at different ranks ({listed}): they describe different models, and "
-            "their predictions are averaged; give rank= a number, or a longer warmup."
+            "their predictions are averaged; set rank= to a number, or use a longer warmup."
         )
     n_parameters = max(draws.flat.shape[1] for draws in posterior.chains)
     if n_parameters > n_observations:
         notes.append(
             f"The ring has {n_parameters:,} parameters for {n_observations:,} observations: the "
-            "prior decides much of the answer; a smaller rank= would rely on it less."
+            "prior determines much of the result; a smaller rank= would rely on it less."
         )
     return notes
 
