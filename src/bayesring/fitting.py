@@ -1,4 +1,4 @@
-"""A fit is a function of data, model and engine: from settings and a source to an outcome."""
+"""Fitting: a function from data source, model and engine to an outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Fit(NamedTuple):
-    """What a fit found, and what it was a fit of."""
+    """The result of a fit, with its model and units."""
 
     outcome: Outcome
     model: Model
@@ -37,7 +37,7 @@ class Fit(NamedTuple):
 
 
 class Units(NamedTuple):
-    """What maps standardised values back to the user's."""
+    """Shape, and the units that map standardised values back to the user's."""
 
     shape: tuple[int, ...]
     location: float
@@ -45,14 +45,14 @@ class Units(NamedTuple):
 
 
 class Keep(NamedTuple):
-    """Where a fit is to keep its state, and how often."""
+    """Where and how often a fit saves its state."""
 
     folder: str | os.PathLike[str] | None = None
     every: float = 30.0
     """Seconds."""
 
     def open(self, settings: Settings, data: str) -> AbstractContextManager[Checkpoint]:
-        """A checkpoint for these settings and data of this digest."""
+        """The checkpoint of a fit with these settings to data with this digest."""
         return open_checkpoint(self.folder, self.every, {"data": data, **settings.facts()})
 
 
@@ -114,7 +114,7 @@ def _learn(
     rings: int,
     checkpoint: Checkpoint,
 ) -> Outcome:
-    """Learn `rings` rings from `n` observations of which shape and units are known.
+    """Learn `rings` rings from `n` observations.
 
     Of a ring to choose, a pair of draws must fit into memory; of the smallest, one will do.
     """
@@ -139,7 +139,7 @@ def _learn(
 def fit_more(
     estimates: Sequence[RingEstimate], data: Observations, model: Model, settings: Settings
 ) -> tuple[list[RingEstimate], list[Draws]]:
-    """Go on learning; the estimates given stay as they are.
+    """Continue learning; the given estimates are not modified.
 
     Modes may have grown, and a draw with them: it must still fit.
     """
@@ -166,7 +166,7 @@ def open_files(
     value: str | None,
     settings: Settings,
 ) -> ParquetRows:
-    """Parquet data for a fit with these settings, or a sentence on what is wrong."""
+    """Open Parquet data for a fit with these settings."""
     if settings.inference != "online-em":
         raise ValueError(
             f"X is the path {path}, but inference={settings.inference!r} needs its data in "
@@ -191,7 +191,7 @@ def survey_files(files: ParquetRows, progress: bool) -> Survey:
 
 
 def coding_of(survey: Survey, likelihood: Likelihood) -> Coding:
-    """Labels and units for the passes to come, or a sentence on what is wrong with the values."""
+    """Labels and units for the following passes."""
     if survey.n_observed == 0:
         raise ValueError(f"The data have {survey.n_rows:,} rows, and none of them has a value.")
     from bayesring.data.parquet import Coding

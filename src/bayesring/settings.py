@@ -1,4 +1,4 @@
-"""From what users give by name to objects and checked numbers, or a sentence on what is wrong."""
+"""Turns the estimator's parameters into objects and checked numbers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PRIORS: dict[str, Callable[[], ModePrior]] = {"hierarchical": NormalWishart, "pa
 INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
 CHAINS, RINGS, FEW = 4, 8, 2**17
-"""Chains; rings that online EM learns from up to so many observations, as many as chains beyond."""
+"""Chains; rings of online EM, for up to FEW observations (above, as many as chains)."""
 BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
-"""Observations per step, the paper's, and from that many observations on: steps then cost more
-than what they learn is worth."""
+"""Observations per step (512 is the paper's), the larger size for MANY observations or more, where
+small steps cost more than they gain."""
 
 
 class Settings(NamedTuple):
-    """The parameters of an estimator, checked."""
+    """The checked parameters of an estimator."""
 
     model: Model
     inference: str
@@ -54,7 +54,7 @@ class Settings(NamedTuple):
     progress: bool
 
     def facts(self) -> dict[str, str]:
-        """All that a result depends on besides data, as text; not threads and progress bars."""
+        """Everything but the data that a result depends on, as text."""
         left_out = ("model", "seed", "n_jobs", "progress")
         facts = {name: value for name, value in self._asdict().items() if name not in left_out}
         facts |= {"random_state": self.seed, "rank": self.model.policy}
@@ -74,19 +74,19 @@ class Settings(NamedTuple):
         return Sampling(length, self.seed, chains, self.method, scale)
 
     def learning(self, n: int, scale: float = 1.0, rings: int | None = None) -> Learning:
-        """How rings learn from `n` observations; `rings` says how many if not these settings."""
+        """How rings learn from `n` observations; `rings` overrides their number."""
         members = self.count_chains(n) if rings is None else rings
         batch_size = self.batch_size or (BATCH if n < MANY else LARGE_BATCH)
         budget = self.max_memory // members
         return Learning(self.seed, members, self.draws, budget, batch_size, self.epochs, scale)
 
     def check_ring_fits(self, shape: tuple[int, ...], n: int) -> None:
-        """Refuse a shape of which not even the smallest ring fits, before any work."""
+        """Refuse a shape for which even the smallest ring is too large, before any work."""
         size = self.model.policy.start(len(shape))
         self.check_draw_fits(shape, size, self.count_chains(n))
 
     def check_draw_fits(self, shape: tuple[int, ...], size: RingSize, chains: int) -> None:
-        """Refuse a ring of which not even one draw per chain fits into the memory given."""
+        """Refuse a ring if one draw per chain exceeds `max_memory`."""
         budget, draw_bytes = self.max_memory // chains, 8 * size.parameters(shape)
         if draw_bytes > budget:
             raise ValueError(
@@ -98,7 +98,7 @@ class Settings(NamedTuple):
 
 
 def _as_text(value: Any) -> str:
-    """The same for equal values, in every process."""
+    """Text that is equal for equal values, in every process."""
     if is_dataclass(value):
         inner = (f"{each.name}={_as_text(getattr(value, each.name))}" for each in fields(value))
         return f"{type(value).__name__}({', '.join(inner)})"
@@ -109,7 +109,7 @@ def _as_text(value: Any) -> str:
 
 
 def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Settings:
-    """Objects and numbers for the parameters of an estimator, whose modes have these `names`."""
+    """Check the parameters of an estimator whose modes have these `names`."""
     given = dict(parameters)
     for argument, known in (("inference", INFERENCES), ("dtype", DTYPES), ("update", UPDATES)):
         if not isinstance(given[argument], str) or given[argument] not in known:
@@ -150,7 +150,7 @@ def _count_or_auto(value: Any, name: str) -> int | None:
 
 
 def _prior(prior: Any, names: Sequence[str]) -> RingPrior:
-    """The prior of a ring from a name, an object, or one of these for some modes."""
+    """The prior of a ring from a name, an object, or a mapping from modes to either."""
     if isinstance(prior, RingPrior):
         return prior
     if not isinstance(prior, Mapping):
@@ -167,7 +167,7 @@ def _prior(prior: Any, names: Sequence[str]) -> RingPrior:
 def _named(
     argument: str, value: Any, known: Mapping[str, Callable[[], Any]], protocol: Any, home: str
 ) -> Any:
-    """Object for a name, or the object itself if it keeps the protocol."""
+    """The object with this name, or the given object if it is of the right kind."""
     if isinstance(value, str):
         if value not in known:
             raise unknown_name(argument, value, known, f"an object of {home}")
@@ -193,7 +193,7 @@ def _policy(rank: Any) -> RankPolicy:
 
 
 def seed_of(random_state: Any) -> int:
-    """One integer that stands for the random state."""
+    """The random state as one integer."""
     if random_state is None:
         return int(SeedSequence().generate_state(1, np.uint32)[0])
     if isinstance(random_state, Generator):

@@ -1,4 +1,4 @@
-"""Checkpoints: where a fit stands, on disk, so that a killed one can go on from there."""
+"""Checkpoints: the state of a fit on disk, so that a killed fit can resume."""
 
 from bayesring.checkpoint.keeping import NOWHERE, Checkpoint
 

@@ -1,9 +1,9 @@
-"""Checksummed files of plain data and arrays, two generations of each.
+"""Checksummed files of plain data and arrays, kept in two generations.
 
-A file is a mark, the length of a JSON text, the text, the bytes of the arrays that it describes,
-and a SHA-256 of all that comes before it. It is written to a temporary name, flushed and renamed;
-the one before it becomes the older generation. Wherever a process is killed, one of the two is
-whole.
+A file consists of a marker, the length of a JSON header, the header, the bytes of the arrays it
+describes, and the SHA-256 of everything before. It is written under a temporary name, flushed and
+renamed; its predecessor becomes the older generation. Wherever the process is killed, at least one
+of the two is intact.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from bayesring.data.writing import remove_temporaries, replacing
 
 MARK = b"bayesring checkpoint 1\n"
 LENGTH, DIGEST = 8, 32
-"""Bytes of the length of the text, and of the checksum."""
+"""Size in bytes of the header length and of the checksum."""
 NEW, OLD = ".state", ".previous"
 """Extensions of the two generations."""
 
 
 class Damaged(ValueError):
-    """A file that is not as it was written."""
+    """A file whose contents are not what was written."""
 
 
 def write(folder: Path, name: str, plain: Any, arrays: list[NDArray[Any]]) -> None:
-    """Write a new generation; the one before is kept."""
+    """Write a new generation and keep the previous one."""
     described = [
         {"dtype": each.dtype.str, "shape": each.shape, "fortran": _is_fortran(each)}
         for each in arrays
@@ -55,11 +55,11 @@ def write(folder: Path, name: str, plain: Any, arrays: list[NDArray[Any]]) -> No
 
 
 def read(folder: Path, name: str) -> tuple[Any, list[NDArray[Any]]] | None:
-    """The newest generation that is whole, or None if nothing was ever written.
+    """The newest intact generation, or None if nothing has been written.
 
     Raises
     ------
-    Damaged : files are there, but none of them is whole
+    Damaged : files exist, but none is intact
     """
     problem: Damaged | None = None
     for extension in (NEW, OLD):
@@ -75,17 +75,17 @@ def read(folder: Path, name: str) -> tuple[Any, list[NDArray[Any]]] | None:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove what killed processes left behind in a folder that nobody else uses now."""
+    """Remove the temporary files of killed processes; the folder must be locked by this one."""
     remove_temporaries(folder, lambda name: name.endswith((NEW, OLD)), seconds=0.0)
 
 
 def _is_fortran(array: NDArray[Any]) -> bool:
-    """Whether the bytes go column by column: sums may depend on it."""
+    """Whether the array is stored by column, which can affect the last bit of a sum."""
     return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
 
 
 def _parse(content: bytes) -> tuple[Any, list[NDArray[Any]]]:
-    """Plain data and arrays, if the checksum is right."""
+    """Plain data and arrays of a file, after verifying its checksum."""
     if not content.startswith(MARK):
         raise Damaged("it does not begin as a checkpoint.")
     body = memoryview(content)[:-DIGEST]

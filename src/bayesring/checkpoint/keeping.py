@@ -1,4 +1,4 @@
-"""A fit keeps where each of its pieces stands, and finds it again when it is run anew."""
+"""Saving the state of each piece of a fit, and finding it again on the next run."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from bayesring.checkpoint import generations
 from bayesring.checkpoint.trees import classes_in, put_together, take_apart
 
 SHARE = 0.05
-"""Share of the time that writing may take, whatever was asked for."""
+"""Largest share of the run time spent on writing, whatever interval was requested."""
 
 
 class Checkpoint:
-    """The folder of a fit, one file with two generations for each of its pieces.
+    """The checkpoint folder of a fit, with one file per piece, in two generations.
 
-    A piece is a chain, or a ring on its way through the data. Pieces are written by the thread that
-    works on them. If a file cannot be written, one warning says so, and the fit goes on.
+    A piece is a chain, or one ring of online EM. Each piece is written by the thread that works on
+    it. If a file cannot be written, the fit warns once and continues.
 
     Parameters
     ----------
-    folder : where, or None to keep nothing
-    every : seconds between two writes of a piece; 0 writes whenever there is something new
+    folder : where to write, or None to save nothing
+    every : seconds between two writes of a piece; 0 writes after every scan or look
     """
 
     def __init__(self, folder: Path | None = None, every: float = 0.0) -> None:
@@ -32,9 +32,9 @@ class Checkpoint:
         self._failed = False
 
     def find(self, piece: str, example: Any) -> Any | None:
-        """Where a piece stood, or None if it had not begun.
+        """The saved state of a piece, or None if there is none.
 
-        `example` holds at least one of every class that the state may be made of.
+        `example` must contain an instance of every class that the state may be made of.
         """
         if self.folder is None:
             return None
@@ -50,7 +50,7 @@ class Checkpoint:
             ) from error
 
     def keep(self, piece: str, state: Any, *, always: bool = False) -> None:
-        """Write where a piece stands, if it is time to, or `always`, as at the end of a stage."""
+        """Save the state of a piece if it is due, or `always`, as at the end of a stage."""
         if self.folder is None:
             return
         begin = time.monotonic()
@@ -71,12 +71,12 @@ class Checkpoint:
             return
         self._failed = True
         warnings.warn(
-            f"The checkpoint cannot be written ({error}) The fit goes on; if it is interrupted, it "
-            "can be resumed from what was written before.",
+            f"The checkpoint cannot be written ({error}) The fit continues; if it is interrupted, "
+            "it can resume from the last state that was written.",
             UserWarning,
             stacklevel=2,
         )
 
 
 NOWHERE = Checkpoint()
-"""For a fit that keeps nothing."""
+"""Checkpoint of a fit that saves nothing."""

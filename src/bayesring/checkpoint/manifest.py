@@ -1,4 +1,4 @@
-"""What a checkpoint folder belongs to: which data, which settings, which seed, and to whom now."""
+"""What a checkpoint folder belongs to: data, settings, seed, and the process using it now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayesring.checkpoint.keeping import Checkpoint
 from bayesring.data.writing import check_folder, is_temporary
 
 FIT, LOCK = "fit", "lock"
-"""Names of the file on the fit as a whole, and of the one that a running fit holds."""
+"""Names of the file that describes the whole fit, and of the lock file."""
 DATA, SEED, VERSION = "data", "random_state", "bayesring"
 
 
@@ -25,14 +25,14 @@ DATA, SEED, VERSION = "data", "random_state", "bayesring"
 def open_checkpoint(
     folder: str | os.PathLike[str] | None, every: float, facts: Mapping[str, str]
 ) -> Iterator[Checkpoint]:
-    """The checkpoint of a fit, in a folder of its own that no other process uses meanwhile.
+    """The checkpoint of a fit, in a folder locked against other processes.
 
     Parameters
     ----------
-    folder : made if it does not exist; else empty, or the one of an earlier run of the same fit;
-        None keeps nothing
+    folder : created if it does not exist; otherwise it must be empty or belong to an earlier run of
+        the same fit; None saves nothing
     every : seconds between two writes
-    facts : what must be the same in a run that goes on, as text: data, settings, seed
+    facts : what must be unchanged when a fit resumes, as text: data, settings, seed
     """
     if folder is None:
         yield Checkpoint()
@@ -55,7 +55,7 @@ def open_checkpoint(
 
 
 def seed_in(folder: str | os.PathLike[str] | None) -> int | None:
-    """The seed of the fit that a folder belongs to, if it is one."""
+    """The seed stored in a checkpoint folder, or None if it is not one."""
     if folder is None or not Path(folder).is_dir():
         return None
     found = _read(Path(folder))
@@ -63,7 +63,7 @@ def seed_in(folder: str | os.PathLike[str] | None) -> int | None:
 
 
 def digest(*parts: Any) -> str:
-    """Text that stands for arrays, numbers and text, and for nothing else."""
+    """Digest of arrays, numbers and text."""
     total = hashlib.sha256()
     for part in parts:
         array = np.ascontiguousarray(part)
@@ -73,7 +73,7 @@ def digest(*parts: Any) -> str:
 
 
 def check_interval(every: Any) -> None:
-    """Refuse what is no number of seconds."""
+    """Refuse anything but a number of seconds."""
     is_number = isinstance(every, int | float) and not isinstance(every, bool)
     if not is_number or not 0 <= every < float("inf"):
         raise ValueError(
@@ -90,7 +90,7 @@ def _read(place: Path) -> dict[str, str] | None:
 
 
 def _check_contents(place: Path) -> None:
-    """Refuse a folder that holds something else: it may be the wrong one."""
+    """Refuse a folder with other contents: it is probably the wrong one."""
     names = sorted(os.listdir(place))
     if f"{FIT}{generations.NEW}" in names or f"{FIT}{generations.OLD}" in names:
         return
@@ -103,7 +103,7 @@ def _check_contents(place: Path) -> None:
 
 
 def _check_same(place: Path, found: Mapping[str, str], facts: Mapping[str, str]) -> None:
-    """Refuse to go on with another fit."""
+    """Refuse to resume a different fit."""
     for name in sorted({*found, *facts}, key=lambda each: (each != VERSION, each != DATA, each)):
         before, now = found.get(name), facts.get(name)
         if before == now:
@@ -122,9 +122,9 @@ def _check_same(place: Path, found: Mapping[str, str], facts: Mapping[str, str])
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """Hold the folder, so that no second process writes to it.
+    """Lock the folder against other processes.
 
-    The system lets go of it when this one ends, however it ends.
+    The system releases the lock when this process ends, however it ends.
     """
     try:
         import fcntl

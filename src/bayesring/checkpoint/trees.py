@@ -1,7 +1,7 @@
-"""State as plain data: nested tuples, lists, mappings and dataclasses as JSON and arrays.
+"""State as plain data: nested tuples, lists, dicts and dataclasses as JSON and arrays.
 
-Nothing is pickled. What was taken apart is put together again from classes that the program already
-holds, never from names that a file could choose.
+Nothing is pickled. Objects are rebuilt only from classes that the program passes in, never from
+names chosen by a file.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 PLAIN = (str, int, float, bool, type(None))
-"""What JSON gives back as it was; infinities and NaN included."""
+"""Types that survive JSON unchanged, infinities and NaN included."""
 
 
 def take_apart(tree: Any) -> tuple[Any, list[NDArray[Any]]]:
-    """Plain data for JSON, and the arrays that it refers to by their numbers."""
+    """Plain data for JSON, and the arrays it refers to by index."""
     arrays: list[NDArray[Any]] = []
 
     def plain(value: Any) -> Any:
@@ -52,7 +52,7 @@ def take_apart(tree: Any) -> tuple[Any, list[NDArray[Any]]]:
 def put_together(
     plain: Any, arrays: Sequence[NDArray[Any]], classes: Mapping[str, type[Any]]
 ) -> Any:
-    """What `take_apart` took apart, from the `classes` given."""
+    """Inverse of `take_apart`, using the given `classes`."""
     if isinstance(plain, list):
         return [put_together(each, arrays, classes) for each in plain]
     if not isinstance(plain, dict):

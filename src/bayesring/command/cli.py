@@ -22,18 +22,18 @@ app = typer.Typer(
 )
 console = Console()
 INTERRUPTED = 130
-"""Exit code after Ctrl-C or SIGTERM, as shells have it."""
+"""Exit code after Ctrl-C or SIGTERM, as in shells."""
 show_tracebacks = False
 go_on = ""
-"""What to say after an interrupt."""
+"""How to resume, said after an interrupt."""
 
 
 class Interrupted(Exception):
-    """Ctrl-C or SIGTERM; not a KeyboardInterrupt, to which typer has its own answer."""
+    """Ctrl-C or SIGTERM; not a KeyboardInterrupt, because typer handles that itself."""
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Let `main` say that a command was interrupted."""
+    """Convert interrupts so that `main` can report them."""
 
     @wraps(command)
     def run(*arguments: Any, **named: Any) -> None:
@@ -88,13 +88,13 @@ CheckpointFolder = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="DIR",
-        help="Folder to keep the state of the fit in; the same command again goes on from there.",
+        help="Folder for the state of the fit; the same command resumes from it.",
     ),
 ]
 CheckpointEvery = Annotated[float, typer.Option(help="Seconds between two checkpoints.")]
 KeepPartial = Annotated[
     bool,
-    typer.Option("--keep-partial", help="If interrupted, write what the draws so far give."),
+    typer.Option("--keep-partial", help="If interrupted, write the result of the draws so far."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
@@ -129,7 +129,7 @@ def complete(
     checkpoint_every: CheckpointEvery = 30.0,
     keep_partial: KeepPartial = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what was understood, and stop.")
+        bool, typer.Option("--dry-run", help="Show how the input is understood, and stop.")
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -280,13 +280,13 @@ def demo(
 
 
 def _safety(checkpoint: str | None, every: float, partial: bool) -> Any:
-    """How to be kept safe from interrupts; the last line of the command says how to go on."""
+    """Checkpoint and interrupt settings; also sets what `main` says about resuming."""
     from bayesring.command.workflows import Safety
     from bayesring.fitting import Keep
 
     global go_on
     if checkpoint is not None:
-        go_on = f" Run the same command again to go on from {checkpoint}."
+        go_on = f" Run the same command again to resume from {checkpoint}."
     return Safety(Keep(checkpoint, every), partial)
 
 
@@ -299,7 +299,7 @@ def _required(output: str | None, as_json: bool) -> str:
 
 
 def _show(summary: dict[str, Any], as_json: bool, quiet: bool, output: str | None) -> None:
-    """The summary as JSON or as a table; beside the data if those go to standard output."""
+    """Print the summary as JSON or a table, on stderr if the data go to stdout."""
     if as_json:
         typer.echo(json.dumps(summary, indent=1))
         return

@@ -1,4 +1,4 @@
-"""What was understood of some data before any work: size, density, likely trouble."""
+"""What the input holds, before any work: size, density, likely mistakes."""
 
 from __future__ import annotations
 

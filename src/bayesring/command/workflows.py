@@ -1,4 +1,4 @@
-"""What the commands do between parsing and printing: files in, files out, a summary back."""
+"""The work of each command between parsing and printing."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from bayesring.estimator import TensorRing, load
 from bayesring.fitting import NOTHING_KEPT, Keep, survey_files
 
 Summary = dict[str, Any]
-"""What was done, for people and for JSON."""
+"""What a command did, printable and JSON-ready."""
 
 
 class Safety(NamedTuple):
-    """How a fit is kept safe from being cut short."""
+    """Checkpoints, and what to do if a fit is interrupted."""
 
     checkpoint: Keep = NOTHING_KEPT
     partial: bool = False
-    """Whether an interrupted fit is to be used, if every chain has a draw."""
+    """Whether to use an interrupted fit if every chain has a draw."""
 
     @contextmanager
     def interruptible(self, ring: TensorRing) -> Iterator[list[str]]:
-        """Notes, which have a line on the interrupt if what was fitted until then is used."""
+        """Collect notes; if an interrupted fit is used, one of them says so."""
         notes: list[str] = []
         try:
             yield notes
@@ -166,7 +166,7 @@ def _fit_stream(
     safety: Safety,
     settings: dict[str, Any],
 ) -> tuple[TensorRing, list[str], list[str]]:
-    """Fit a ring to Parquet data that are never held in memory; saved even if they break off."""
+    """Fit a ring to streamed Parquet data; save it even if the data end early."""
     if modes is None or value is None:
         raise ValueError("a stream needs --modes, its key columns, and --value, its values.")
     show = settings.get("progress", True)
@@ -226,7 +226,7 @@ def report_file(model: str, target: str, *, progress: bool = True) -> Summary:
 
 
 def _check_apart(what: str, path: str, others: Mapping[str, str]) -> None:
-    """Refuse, before any work, a file that would take the place of another one."""
+    """Refuse, before any work, a file that would replace another one."""
     for name, other in others.items():
         if STANDARD not in (path, other) and same_place(path, other):
             raise ValueError(f"{what} needs a file of its own, but {path} is that of {name}.")
@@ -239,7 +239,7 @@ def _open(
     fill: str = "missing",
     opener: Callable[..., Container] = open_container,
 ) -> tuple[Container, list[str]]:
-    """Data of a file as a container, with a sentence if its columns were guessed."""
+    """Open a file as a container; a note says if its columns were guessed."""
     data = read_data(source, modes, value)
     if not is_table(data):
         return opener(data, fill=fill), []
@@ -249,7 +249,7 @@ def _open(
 
 
 def _describe(ring: TensorRing) -> Summary:
-    """What a fitted ring is, in plain data."""
+    """A fitted ring in plain data."""
     likelihood = ring.posterior_.likelihood
     return {
         "modes": dict(zip(ring.labels_.names, map(int, ring.shape_), strict=True)),
@@ -264,7 +264,7 @@ def _describe(ring: TensorRing) -> Summary:
 
 @contextmanager
 def _noting_warnings() -> Iterator[list[str]]:
-    """Collect the sentences of warnings meant for users, instead of showing them."""
+    """Collect warnings meant for users instead of showing them."""
     noted: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default", UserWarning)

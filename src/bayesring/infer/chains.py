@@ -44,24 +44,24 @@ STANDING = (
     "likelihood",
     "kept",
 )
-"""All of a chain that changes: what a checkpoint holds of it."""
+"""Attributes of a chain that change while it runs, and that a checkpoint saves."""
 ADAPT, EXPLORE = 1 / 2, 3 / 4
-"""Shares of the warm-up after which the rank rests, and after which exploration ends."""
+"""Fractions of the warm-up after which the rank is fixed, and after which exploration ends."""
 CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
-"""Scans between two calibrations of a likelihood, and scans that the first needs."""
+"""Scans between two calibrations of a likelihood, and scans before the first."""
 
 
 class Length(NamedTuple):
-    """How long a chain runs and how much of it is kept."""
+    """How long a chain runs, and the memory for its draws."""
 
     warmup: int
     draws: int
     max_bytes: int
-    """Budget of the kept draws of one chain."""
+    """Memory for the kept draws of one chain."""
 
     @property
     def scans(self) -> int:
-        """All scans."""
+        """Number of scans, warm-up included."""
         return self.warmup + self.draws
 
     @property
@@ -75,12 +75,12 @@ class Length(NamedTuple):
         return int(EXPLORE * self.warmup)
 
     def thinning(self, draw_bytes: int) -> int:
-        """Scans per kept draw, so that the draws fit in the budget."""
+        """Scans per kept draw such that the draws fit in memory."""
         return max(1, -(-self.draws * draw_bytes // self.max_bytes))
 
 
 class Kept(NamedTuple):
-    """One draw that is kept."""
+    """One kept draw."""
 
     ring: ring.FlatRing
     nuisance: FloatArray
@@ -90,7 +90,7 @@ class Kept(NamedTuple):
 
 @dataclass
 class Chain:
-    """A chain on its way: where it stands and what has been seen."""
+    """A running chain: its state and everything recorded so far."""
 
     number: int
     streams: Streams
@@ -105,13 +105,13 @@ class Chain:
     losses: list[float] = field(default_factory=list)
     """Held-out loss after each scan of exploration; empty if nothing is held out."""
     moments: tuple[RunningMoments, ...] = ()
-    """What is expected of held-out observations, see `Watch`."""
+    """Running moments at the held-out observations, see `Watch`."""
     likelihood: Likelihood | None = None
-    """As calibrated while exploring, once it was."""
+    """Calibrated during exploration."""
     kept: list[Kept] = field(default_factory=list)
 
     def resume(self) -> None:
-        """Go to where the chain stood when it was last written down, if ever."""
+        """Restore the last saved state, if there is one."""
         example = (self.state, RunningMoments.empty(0), self.kept_now(), self.likelihood)
         found = self.checkpoint.find(self._piece, example)
         if found is None:
@@ -120,7 +120,7 @@ class Chain:
             setattr(self, name, found[name])
 
     def write_down(self, always: bool = False) -> None:
-        """Let the checkpoint have where the chain stands, between two scans."""
+        """Save the state between two scans, if a write is due."""
         standing = {name: getattr(self, name) for name in STANDING}
         self.checkpoint.keep(self._piece, standing, always=always)
 
@@ -129,12 +129,12 @@ class Chain:
         return f"chain-{self.number}"
 
     def kept_now(self) -> Kept:
-        """The ring as it stands, to be kept."""
+        """The current draw."""
         weights = np.concatenate([each.ravel() for each in self.state.weights])
         return Kept(self.flat, self.state.nuisance, self.scan, weights)
 
     def step(self, problem: Problem, engine: Engine) -> StepInfo:
-        """Go on by one scan, write down what is seen, and report it."""
+        """Run one scan, record its numbers and report them."""
         self.scan += 1
         try:
             self.state, info = gibbs.step(self.streams, self.scan, self.state, problem, engine)
@@ -155,12 +155,12 @@ class Chain:
 
     @property
     def flat(self) -> ring.FlatRing:
-        """The ring as it stands, weights folded in."""
+        """The current ring, weights folded into the cores."""
         return ring.flatten(ring.weighted(self.state.cores, self.state.weights))
 
     @property
     def draws(self) -> Draws:
-        """What was kept, as arrays; something was."""
+        """The kept draws as arrays; there must be at least one."""
         rings, nuisance, scans, weights = zip(*self.kept, strict=True)
         return Draws(
             np.stack([one.flat for one in rings]),
@@ -174,7 +174,7 @@ class Chain:
 
     @property
     def trace(self) -> Trace:
-        """What was seen, as arrays."""
+        """The recorded numbers as arrays."""
         return Trace(
             np.array(self.rank),
             np.array(self.log_likelihood),
@@ -257,7 +257,7 @@ class Sampling(NamedTuple):
     chains: int
     method: Method = Method()
     scale: float = 1.0
-    """Unit of the values, in which noise and errors are reported."""
+    """Scale of the values, in which noise and errors are reported."""
 
 
 def run_chains(
@@ -268,9 +268,9 @@ def run_chains(
     report: Callable[[ScanReport], None] | None = None,
     checkpoint: Checkpoint = NOWHERE,
 ) -> Outcome:
-    """Run several chains on an open engine, from where the checkpoint has them.
+    """Run several chains on an open engine, resuming from the checkpoint.
 
-    Interrupted when every chain has kept a draw, it returns what there is, and why.
+    If interrupted once every chain has a kept draw, return those draws and the interrupt.
     """
     likelihood, prior, policy = model
     length, seed, n_chains, method, scale = sampling

@@ -1,4 +1,4 @@
-"""One ring of online EM on its way through the data: looks, schedule, what was seen.
+"""One ring of online EM while it learns: looks, schedule, recorded losses.
 
 A `Member` never changes: every function here takes one and returns another.
 """
@@ -32,7 +32,7 @@ from bayesring.model.types import RingSize
 from bayesring.priors import RingPrior
 
 FEWEST_BATCHES, MOST_ROWS = 50, 2**20
-"""Between two looks at held-out observations: batches at least, rows at most; a pass if between."""
+"""Between two looks at the held-out observations: fewest batches, most rows; otherwise one pass."""
 
 
 class Learning(NamedTuple):
@@ -43,26 +43,26 @@ class Learning(NamedTuple):
     draws: int
     """Per member."""
     max_bytes: int
-    """Budget of the draws of one member."""
+    """Memory for the draws of one member."""
     batch_size: int
     epochs: int
-    """Passes over the data at most, for each ring; of few data, so many looks."""
+    """Most passes over the data per ring; for small data, most looks."""
     scale: float = 1.0
-    """Unit of the values, in which noise and errors are reported."""
+    """Scale of the values, in which noise and errors are reported."""
 
 
 Report = Callable[[LookReport], None]
 
 
 class Seen(NamedTuple):
-    """What was seen at the looks at one ring."""
+    """What the looks at one ring recorded."""
 
     losses: tuple[float, ...] = ()
     log_likelihood: tuple[float, ...] = ()
     described: tuple[dict[str, float], ...] = ()
 
     def and_then(self, loss: float, log_likelihood: float, numbers: dict[str, float]) -> Seen:
-        """With one look more."""
+        """Append one look."""
         return Seen(
             (*self.losses, loss),
             (*self.log_likelihood, log_likelihood),
@@ -81,25 +81,25 @@ class Seen(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One ring on its way through the data. Nothing in it changes."""
+    """One ring while it learns. Immutable."""
 
     number: int
     estimate: RingEstimate
     likelihood: Likelihood
     seen: Seen = Seen()
     loss: float = np.inf
-    """Least loss that learning ended with."""
+    """Smallest loss at the end of learning."""
     failure: Exception | None = None
-    """What ended the stream of rows before its time, if anything."""
+    """Error that ended the stream of rows early, if any."""
 
     @property
     def trace(self) -> Trace:
-        """What was seen."""
+        """The recorded numbers as arrays."""
         return self.seen.trace(self.estimate.size)
 
 
 class Course(NamedTuple):
-    """What all members have in common."""
+    """What all members share."""
 
     judged: Observations
     learning: Learning
@@ -109,7 +109,7 @@ class Course(NamedTuple):
     checkpoint: Checkpoint = NOWHERE
 
     def setting(self, likelihood: Likelihood) -> Setting:
-        """With a likelihood that may have been calibrated."""
+        """The setting with this likelihood, calibrated or not."""
         return Setting(likelihood, self.prior, self.engine)
 
     def streams(self, member: Member) -> Streams:
@@ -121,11 +121,11 @@ class Course(NamedTuple):
         return Feed(rows, self.streams(member), self.learning.batch_size)
 
     def look_rows(self, n: int) -> int:
-        """Rows between two looks if a pass has n."""
+        """Rows between two looks if a pass has n rows."""
         return min(max(n, FEWEST_BATCHES * min(self.learning.batch_size, n)), MOST_ROWS)
 
     def most_looks(self, n: int) -> int:
-        """Looks that the passes allowed make; of few data, as many as passes."""
+        """Number of looks within the allowed passes; for small data, one per pass."""
         each = self.look_rows(n)
         return max(1, self.learning.epochs * max(n, each) // each)
 
@@ -133,7 +133,7 @@ class Course(NamedTuple):
 def begin(
     number: int, size: RingSize, rows: Rows, likelihood: Likelihood, course: Course
 ) -> Member:
-    """A ring at its random start."""
+    """A ring at a random starting point."""
     streams = Streams.of_chain(course.learning.seed, number)
     estimate = em.start(streams, size, rows.counts, course.setting(likelihood))
     return Member(number, estimate, likelihood)
@@ -142,7 +142,7 @@ def begin(
 def look(
     member: Member, feed: Feed, schedule: Schedule, course: Course, judges: bool = True
 ) -> Member:
-    """Learn from as many rows as lie between two looks, and see what the ring predicts then."""
+    """Learn from the rows until the next look, then predict the held-out observations."""
     before, likelihood = member.estimate, member.likelihood
     batches = _UntilFailure(feed.read(before.position, course.look_rows(before.n_observations)))
     estimate = em.learn(
@@ -177,7 +177,7 @@ def look(
 
 
 class _UntilFailure:
-    """Batches up to where they cannot be read; `failure` says why they end, if they do so early."""
+    """Batches until one cannot be read; `failure` is the error that ended them early, if any."""
 
     def __init__(self, batches: Iterator[tuple[Chunk, Position]]) -> None:
         self._batches = batches
@@ -191,36 +191,36 @@ class _UntilFailure:
 
 
 class Way(NamedTuple):
-    """Where a ring stands on its way through the data, between two looks."""
+    """The state of a learning ring between two looks."""
 
     schedule: Schedule
     member: Member
     best: RingEstimate
-    """To go back to."""
+    """The best ring so far."""
     late: tuple[RingEstimate, ...] = ()
-    """To be averaged in the end."""
+    """Rings to average at the end."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to learn, or to learn from."""
+        """Whether the schedule is done, or the rows ended."""
         return self.schedule.phase is Phase.DONE or self.member.failure is not None
 
     def end(self) -> Member:
-        """The ring that was learned."""
+        """The learned ring."""
         member, losses = self.member, self.member.seen.losses
         averages = averaged(member.estimate, list(self.late))
         return member._replace(estimate=averages, loss=min(self.schedule.best, losses[-1]))
 
 
 def train(member: Member, rows: Rows, course: Course, piece: str) -> Member:
-    """Learn until held-out predictions stop getting better."""
+    """Learn until the held-out loss stops improving."""
     judges = member.likelihood.calibrates
     schedule = Schedule.begin(course.most_looks(member.estimate.n_observations))
     return _follow(Way(schedule, member, member.estimate), rows, course, judges, piece)
 
 
 def rejoin(member: Member, rows: Rows, course: Course) -> Member:
-    """Learn a little from all rows, held-out ones among them."""
+    """Learn briefly from all rows, including those held out."""
     estimate = member.estimate._replace(counts=tuple(rows.counts), position=Position())
     member = member._replace(estimate=estimate)
     if member.failure is not None:
@@ -231,9 +231,9 @@ def rejoin(member: Member, rows: Rows, course: Course) -> Member:
 
 
 def _follow(way: Way, rows: Rows, course: Course, judges: bool, piece: str) -> Member:
-    """Look, and do what the schedule advises, until it is done or the rows end.
+    """Follow the schedule until it is done or the rows end.
 
-    Goes on from where the checkpoint has this `piece`; rows that failed are tried again.
+    Resumes this `piece` from the checkpoint; rows that could not be read are tried again.
     """
     way = course.checkpoint.find(piece, way) or way
     with closing(course.feed(way.member, rows)) as feed:
