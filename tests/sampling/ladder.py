@@ -63,7 +63,11 @@ def statistics(state, data) -> dict[str, float]:
         for name, array in zip(
             getattr(state.hyper[mode], "_fields", ()), state.hyper[mode], strict=True
         ):
-            found[f"hyper {name} {mode}"] = np.log(np.mean(np.square(array)))
+            if array.dtype.kind == "i":  # which of a grid, zero among them
+                found[f"hyper {name} {mode}"] = array.mean()
+                found[f"hyper {name} is zero {mode}"] = np.mean(array == 0)
+            else:
+                found[f"hyper {name} {mode}"] = np.log(np.mean(np.square(array)))
     for place, number in enumerate(state.nuisance):
         found[f"log nuisance {place}"] = np.log(number)
     return found

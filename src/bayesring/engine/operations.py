@@ -6,7 +6,7 @@ another process. Kernels are called only through these functions and the methods
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from bayesring.data.blocks import Block
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import entrywise as entrywise_kernel
+from bayesring.kernels import runs as runs_kernel
 from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods.likelihood import Likelihood
 from bayesring.model.ring import FlatRing
@@ -38,6 +39,8 @@ class CoreTask(NamedTuple):
     scan: int
     runs: IntArray | None = None
     """(n, 2), first and end slice of each run drawn jointly; None to draw each slice alone."""
+    alternatives: tuple[SlicePrior, ...] = ()
+    """Slice priors under each of which runs are drawn; the driver chooses one."""
 
 
 class StatisticsTask(NamedTuple):
@@ -97,77 +100,96 @@ def draw_entrywise(task: CoreTask, block: Block) -> Drawn:
     )
 
 
-def draw_runs(task: CoreTask, block: Block) -> Drawn:
-    """Draw the task's runs that lie in the block, each jointly; NaN in all other slices."""
+class DrawnRuns(NamedTuple):
+    """Some slices drawn jointly under one slice prior."""
+
+    slices: FloatArray
+    """(J, K), NaN where no run was drawn."""
+    precision: FloatArray
+    linear: FloatArray
+    """Sums w a a' and s a for the bond's weights, equation (7)."""
+    log_mass: float
+    """Sum over the runs of h' M^-1 h / 2 - log|M| / 2: log density of what was drawn from, up to
+    what the run does not affect, with the run integrated out."""
+
+
+class LooseEnd(NamedTuple):
+    """Slices of a run that goes on in another block: what the driver needs to draw it."""
+
+    first: int
+    statistics: FloatArray
+    """(m, wide, wide), padded."""
+    noise: FloatArray
+    """(m, K)."""
+
+
+def draw_runs(task: CoreTask, block: Block) -> tuple[list[DrawnRuns], list[LooseEnd]]:
+    """Draw the task's runs within the block, each jointly, under every alternative slice prior.
+
+    Of runs that reach into other blocks, return the statistics.
+    """
     assert task.runs is not None
-    weight, shift = working_response(task, block)
-    noise = _noise(task, block)
-    rank = task.weights.size
-    slices = np.full(noise.shape, np.nan)
-    totals = np.zeros((rank, rank)), np.zeros(rank)
-    columns, size = int(task.flat.bonds[block.mode]), noise.shape[1]
-    inside = (task.runs[:, 0] >= block.slices.start) & (task.runs[:, 1] <= block.slices.stop)
-    for first, last in task.runs[inside] - block.first:
-        found = []
-        for j in range(first, last):
-            cut = slice(block.bounds[j], block.bounds[j + 1])
-            others = np.ascontiguousarray(block.others[:, cut])
-            bounds = np.array([0, others.shape[1]])
-            response = weight[cut], shift[cut]
-            found.append(
-                slices_kernel.slice_statistics(*task.flat, block.mode, others, bounds, *response)
-            )
-        terms = [slices_kernel.slice_terms(each, columns, task.weights, size) for each in found]
-        slices[first:last] = draw_run(task, block.first + first, terms, noise[first:last])
-        for each, drawn in zip(found, slices[first:last], strict=True):
-            slices_kernel.weight_terms(each, columns, drawn, *totals)
-    return slices, *totals
+    response, noise = working_response(task, block), _noise(task, block)
+    own, found, loose = block.slices, [], []
+    for first, last in task.runs[(task.runs[:, 1] > own.start) & (task.runs[:, 0] < own.stop)]:
+        inside = slice(max(first, own.start) - own.start, min(last, own.stop) - own.start)
+        statistics = runs_kernel.run_statistics(
+            *task.flat,
+            block.mode,
+            block.others,
+            block.bounds[inside.start : inside.stop + 1],
+            *response,
+        )
+        if first < own.start or last > own.stop:
+            loose.append(LooseEnd(own.start + inside.start, statistics, noise[inside]))
+        else:
+            found.append((inside, draw_run(task, block.mode, first, statistics, noise[inside])))
+    drawn = []
+    for number in range(len(task.alternatives)):
+        slices = np.full(noise.shape, np.nan)
+        for inside, alternatives in found:
+            slices[inside] = alternatives[number].slices
+        drawn.append(summed([each[number] for _, each in found], slices, task.weights.size))
+    return drawn, loose
+
+
+def summed(runs: Sequence[DrawnRuns], slices: FloatArray, rank: int) -> DrawnRuns:
+    """The terms of some runs added up, beside their slices."""
+    precision, linear, log_mass = np.zeros((rank, rank)), np.zeros(rank), 0.0
+    for each in runs:
+        precision, linear = precision + each.precision, linear + each.linear
+        log_mass += each.log_mass
+    return DrawnRuns(slices, precision, linear, log_mass)
 
 
 def draw_run(
-    task: CoreTask, first: int, terms: list[tuple[FloatArray, FloatArray]], noise: FloatArray
-) -> FloatArray:
-    """Draw consecutive slices (m, K) jointly, given the ones before and after them.
-
-    Their precision is block tridiagonal, M = L L'. With L_i on the diagonal of L and B_i' below it,
-    L_i L_i' = M_ii - B_{i-1}' B_{i-1} and B_i = L_i^-1 M_{i,i+1}; the draw is
-    L^-T (L^-1 h + noise), forward and then backward.
-    """
-    prior, n_slices = task.slice_prior, len(task.core)
-    last = first + len(terms)
-    diagonal, linear, factors = prior.rows(slice(first, last))
-
-    def own(table: FloatArray, i: int) -> FloatArray:
-        return np.asarray(table[0 if len(table) == 1 else i])
-
-    def neighbour(link: int, slice_at: int) -> FloatArray:
-        assert prior.links is not None
-        return np.asarray(prior.links[link] * prior.precision @ task.core[slice_at].ravel())
-
-    lowers: list[FloatArray] = []
-    bands: list[FloatArray] = []
-    solved: list[FloatArray] = []
-    for i, (precision, shift) in enumerate(terms):
-        matrix = own(factors, i) * prior.precision + np.diag(own(diagonal, i)) + precision
-        right = own(linear, i) + shift
-        if prior.links is not None and i == 0 and first > 0:
-            right = right + neighbour(first - 1, first - 1)
-        if prior.links is not None and i == len(terms) - 1 and last < n_slices:
-            right = right + neighbour(last - 1, last)
-        if i > 0:
-            matrix = matrix - bands[-1].T @ bands[-1]
-            right = right - bands[-1].T @ solved[-1]
-        lowers.append(np.linalg.cholesky(matrix))
-        solved.append(np.linalg.solve(lowers[-1], right))
-        if i + 1 < len(terms):
-            assert prior.links is not None  # otherwise slices would be drawn one by one
-            bands.append(np.linalg.solve(lowers[-1], -prior.links[first + i] * prior.precision))
-    drawn = np.empty_like(noise)
-    for i in reversed(range(len(terms))):
-        right = solved[i] + noise[i]
-        if i + 1 < len(terms):
-            right = right - bands[i] @ drawn[i + 1]
-        drawn[i] = np.linalg.solve(lowers[i].T, right)
+    task: CoreTask, mode: int, first: int, statistics: FloatArray, noise: FloatArray
+) -> list[DrawnRuns]:
+    """Draw consecutive slices from `first` on, given their neighbours, under every alternative."""
+    last, columns = first + len(noise), int(task.flat.bonds[mode])
+    drawn = []
+    for prior in task.alternatives:
+        diagonal, linear, factors = prior.rows(slice(first, last))
+        links = np.zeros(len(task.core) - 1) if prior.links is None else prior.links
+        pulled = np.broadcast_to(linear, noise.shape).copy()
+        for link, neighbour, row in ((first - 1, first - 1, 0), (last - 1, last, -1)):
+            if 0 <= neighbour < len(task.core):
+                pulled[row] += links[link] * prior.precision @ task.core[neighbour].ravel()
+        drawn.append(
+            DrawnRuns(
+                *runs_kernel.draw_run(
+                    statistics,
+                    columns,
+                    task.weights,
+                    prior.precision,
+                    factors,
+                    diagonal,
+                    pulled,
+                    np.ascontiguousarray(links[first : last - 1]),
+                    noise,
+                )
+            )
+        )
     return drawn
 
 

@@ -16,7 +16,14 @@ import numpy as np
 
 from bayesring.data.blocks import Block
 from bayesring.engine import operations
-from bayesring.engine.operations import CoreTask, Drawn, StatisticsTask, Update
+from bayesring.engine.operations import (
+    CoreTask,
+    Drawn,
+    DrawnRuns,
+    LooseEnd,
+    StatisticsTask,
+    Update,
+)
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import gradient as gradient_kernel
 from bayesring.kernels import slices as slices_kernel
@@ -82,9 +89,17 @@ class Engine(ABC):
         """Slices of every block, each drawn alone."""
         return self.map_blocks(update.draw, task, blocks)
 
-    def draw_runs(self, task: CoreTask, blocks: Blocks) -> Iterable[Drawn]:
-        """Slices of the task's runs, block by block, each run drawn jointly."""
+    def draw_runs(
+        self, task: CoreTask, blocks: Blocks
+    ) -> Iterable[tuple[list[DrawnRuns], list[LooseEnd]]]:
+        """The task's runs, block by block, each drawn jointly; loose ends of those between."""
         return self.map_blocks(operations.draw_runs, task, blocks)
+
+    def draw_run(
+        self, task: CoreTask, mode: int, first: int, statistics: FloatArray, noise: FloatArray
+    ) -> list[DrawnRuns]:
+        """A run that several blocks share, from the statistics of its slices."""
+        return operations.draw_run(task, mode, first, statistics, noise)
 
     def statistics(self, task: StatisticsTask, blocks: Blocks) -> FloatArray:
         """The likelihood's statistics, summed in block order."""

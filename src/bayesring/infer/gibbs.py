@@ -7,22 +7,26 @@ is an operation on one block; the engine decides where it runs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesring.data.blocks import Block
-from bayesring.engine.operations import CoreTask, StatisticsTask
+from bayesring.engine.operations import CoreTask, DrawnRuns, LooseEnd, StatisticsTask, summed
 from bayesring.engine.protocol import Blocks, Engine
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import ONE_THREAD
 from bayesring.infer.problem import BrokenChain, Problem, StepInfo
 from bayesring.model import ring
-from bayesring.model.types import FloatArray, IntArray, RingSize, RingState
+from bayesring.model.types import FloatArray, IntArray, RingSize, RingState, SlicePrior
 from bayesring.priors import Coupling, ModePrior
 
 RUN = 64
 """Number of slices drawn jointly if slices depend on their neighbours."""
+PROPOSAL = 1
+"""Block number of the stream of hyperparameters from which alternatives are proposed."""
 
 
 class WeightStatistics(NamedTuple):
@@ -40,7 +44,7 @@ def init(streams: Streams, problem: Problem, size: RingSize) -> RingState:
     for mode, (n_slices, prior) in enumerate(zip(problem.shape, problem.prior.modes, strict=True)):
         rng = streams.rng(0, Purpose.START, mode)
         core = rng.standard_normal(size.core_shape(mode, n_slices))
-        cores.append(core * size.spread(mode))
+        cores.append(prior.start(core * size.spread(mode)))
         hyper.append(prior.update_hyper(rng, cores[-1]))
     ones = tuple(np.ones((size.strands, r)) for r in size.bonds)
     return RingState(tuple(cores), ones, ones, tuple(hyper), problem.likelihood.initial_nuisance())
@@ -68,7 +72,7 @@ def step(
         if prior.coupling is Coupling.NONE:
             cores[mode], statistics = draw_core(task, mode, problem, engine)
         else:
-            cores[mode], statistics = draw_coupled(
+            cores[mode], hyper[mode], statistics = draw_coupled(
                 task, problem.views[mode], prior, hyper[mode], engine
             )
         if bonds.learned:
@@ -125,44 +129,89 @@ def draw_whole_slice(
 
 
 def draw_coupled(
-    task: CoreTask, blocks: Blocks, prior: ModePrior, hyper: object, engine: Engine = ONE_THREAD
-) -> tuple[FloatArray, WeightStatistics]:
-    """Draw the slices of a core that depend on each other, in several passes.
+    task: CoreTask, blocks: Blocks, prior: ModePrior, hyper: Any, engine: Engine = ONE_THREAD
+) -> tuple[FloatArray, Any, WeightStatistics]:
+    """Draw the slices of a core that depend on each other, pass after pass, and perhaps `hyper`.
 
-    The runs of a pass are independent given all other slices. Their boundaries depend on the scan
-    and the blocks, never on the slices.
+    The runs of a pass are independent given all other slices. Run boundaries depend on the scan and
+    never on the slices. In the first pass of a chain, the prior may propose other hyperparameters:
+    a Metropolis step with all runs integrated out, equation (26), chooses between them.
     """
-    totals, core = _no_statistics(task), task.core.copy()
-    for runs in passes(prior, blocks, len(core), task.scan):
-        own = prior.slice_prior(core, hyper) if prior.coupling is Coupling.GRAPH else None
-        asked = task._replace(core=core, runs=runs, slice_prior=own or task.slice_prior)
-        flat = core.reshape(len(core), -1)
-        drawn = np.zeros(len(core), dtype=bool)
+    mode, totals, core = blocks[0].mode, _no_statistics(task), task.core.copy()
+    rng = task.streams.rng(task.scan, Purpose.HYPER, mode, PROPOSAL)
+    for number, runs in enumerate(passes(prior, len(core), task.scan)):
+        proposed = (hyper,) if number else prior.alternatives(rng, hyper)
+        priors = tuple(prior.slice_prior(core, each) for each in proposed)
+        asked = task._replace(core=core, runs=runs, alternatives=priors)
+        drawn = _all_runs(asked, mode, blocks, engine)
+        free = np.zeros(len(core), dtype=bool)
         for first, last in runs:
-            drawn[first:last] = True
-        for block, result in zip(blocks, engine.draw_runs(asked, blocks), strict=True):
-            here = drawn[block.slices]
-            flat[block.slices][here] = result[0][here]
-            totals = WeightStatistics(totals.precision + result[1], totals.linear + result[2])
-    check_finite(core.reshape(len(core), -1), blocks[0].mode)
-    return core, totals
+            free[first:last] = True
+        chosen = 0
+        if len(proposed) > 1:
+            masses = [
+                prior.log_constant(core.shape, own) + found.log_mass + _held_mass(terms, core, free)
+                for own, terms, found in zip(proposed, priors, drawn, strict=True)
+            ]
+            chosen = int(np.log(rng.random()) < masses[1] - masses[0])
+            hyper = proposed[chosen]
+        core.reshape(len(core), -1)[free] = drawn[chosen].slices[free]
+        totals = WeightStatistics(
+            totals.precision + drawn[chosen].precision, totals.linear + drawn[chosen].linear
+        )
+    check_finite(core.reshape(len(core), -1), mode)
+    return core, hyper, totals
 
 
-def passes(prior: ModePrior, blocks: Blocks, n_slices: int, scan: int) -> list[IntArray]:
-    """Runs (n, 2) of slices for every pass: one colour, or every other run of a chain.
+def _all_runs(task: CoreTask, mode: int, blocks: Blocks, engine: Engine) -> list[DrawnRuns]:
+    """All runs of a pass under every alternative; runs that blocks share are drawn here."""
+    rank, shape = task.weights.size, (len(task.core), task.core[0].size)
+    found = [summed([], np.full(shape, np.nan), rank) for _ in task.alternatives]
+    ends: list[LooseEnd] = []
+    assert task.runs is not None
+    lasts = {int(last) for _, last in task.runs}
 
-    A run of a chain ends with its block; the boundaries within a block shift by half a run from
-    scan to scan.
+    def put(first: int, drawn: Sequence[DrawnRuns]) -> None:
+        for place, (before, own) in enumerate(zip(found, drawn, strict=True)):
+            here = ~np.isnan(own.slices[:, 0])
+            before.slices[first : first + len(own.slices)][here] = own.slices[here]
+            found[place] = summed([before, own], before.slices, rank)
+
+    for block, (drawn, loose) in zip(blocks, engine.draw_runs(task, blocks), strict=True):
+        put(block.first, drawn)
+        for end in loose:
+            ends.append(end)
+            if end.first + len(end.noise) in lasts:
+                statistics = np.concatenate([each.statistics for each in ends])
+                noise = np.concatenate([each.noise for each in ends])
+                put(ends[0].first, engine.draw_run(task, mode, ends[0].first, statistics, noise))
+                ends = []
+    return found
+
+
+def _held_mass(prior: SlicePrior, core: FloatArray, free: NDArray[np.bool]) -> float:
+    """-g' M g / 2 + h' g of the slices that are not free, none of which are neighbours."""
+    slices = core.reshape(len(core), -1)[~free]
+    factors = np.broadcast_to(prior.factors, free.shape)[~free]
+    linear = np.broadcast_to(prior.linear, (free.size, slices.shape[1]))[~free]
+    squares = np.einsum("ij,jk,ik->i", slices, prior.precision, slices)
+    return float(np.sum(linear * slices) - 0.5 * factors @ squares)
+
+
+def passes(prior: ModePrior, n_slices: int, scan: int) -> list[IntArray]:
+    """Runs (n, 2) of slices for every pass: those of one colour, or those of a chain.
+
+    A chain is cut at single slices, every `RUN` slices, which are drawn in a second pass; from scan
+    to scan these move by half a run.
     """
+    each = np.stack([np.arange(n_slices), np.arange(1, n_slices + 1)], axis=1)
     if prior.coupling is Coupling.GRAPH:
         colours = prior.colours(n_slices)
-        each = np.stack([np.arange(n_slices), np.arange(1, n_slices + 1)], axis=1)
         return [each[colours == colour] for colour in range(int(colours.max()) + 1)]
-    shift = RUN // 2 if scan % 2 else 0
-    edges = {0, n_slices, *(block.first for block in blocks), *range(shift, n_slices, RUN)}
-    cuts = np.array(sorted(edges))
-    runs = np.stack([cuts[:-1], cuts[1:]], axis=1)
-    return [runs[::2], runs[1::2]]
+    borders = np.arange(RUN // 2 if scan % 2 else RUN, n_slices, RUN + 1)
+    edges = np.concatenate([[-1], borders, [n_slices]])
+    runs = np.stack([edges[:-1] + 1, edges[1:]], axis=1)
+    return [runs[runs[:, 1] > runs[:, 0]], *([each[borders]] if borders.size else [])]
 
 
 def _no_statistics(task: CoreTask) -> WeightStatistics:

@@ -176,29 +176,6 @@ def own_row(table, j):
 
 
 @kernel
-def slice_terms(statistics, columns, weights, size):
-    """Sums over a slice's observations, entries untransposed: sum w c c' (K, K), sum s c (K,)."""
-    rows = size // weights.size
-    precision, linear = np.zeros((size, size)), np.zeros((1, size))
-    for a in range(size):
-        own = weights[a // rows]
-        linear[0, a] = own * statistics[size, a]
-        for b in range(a + 1):
-            precision[a, b] = own * weights[b // rows] * statistics[a, b]
-            precision[b, a] = precision[a, b]
-    natural = turn(turn(precision, columns, rows).T.copy(), columns, rows)
-    return natural, turn(linear, columns, rows)[0]
-
-
-@kernel
-def weight_terms(statistics, columns, drawn, weight_precision, weight_linear):
-    """Add a slice (K,), entries untransposed, to the statistics of the bond's weights."""
-    rows = drawn.size // weight_linear.size
-    turned = turn(drawn.reshape(1, drawn.size), rows, columns)[0]
-    add_weight_terms(statistics, turned, rows, weight_precision, weight_linear)
-
-
-@kernel
 def draw_slices(
     flat,
     starts,

@@ -8,6 +8,7 @@ from bayesring.priors.mode_prior import Coupling, ModePrior
 from bayesring.priors.normal_gamma import NormalGamma
 from bayesring.priors.normal_wishart import NormalWishart
 from bayesring.priors.ring_prior import RingPrior
+from bayesring.priors.smooth import Smooth
 from bayesring.priors.unit_weights import UnitWeights
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "NormalGamma",
     "NormalWishart",
     "RingPrior",
+    "Smooth",
     "UnitWeights",
 ]

@@ -47,6 +47,10 @@ class ModePrior(ABC):
         """Prior for a mode described by `axis`; most priors do not use it."""
         return self
 
+    def start(self, core: FloatArray) -> FloatArray:
+        """Slices to start a chain from, made of independent ones."""
+        return core
+
     @abstractmethod
     def draw_hyper(self, rng: Generator, shape: CoreShape) -> Any:
         """Draw the hyperparameters of a core of `shape` from their prior."""
@@ -70,6 +74,19 @@ class ModePrior(ABC):
         For a chain, with its links and without the neighbours in the linear terms. For a graph,
         given the current values of the other slices of `core`.
         """
+
+    def alternatives(self, rng: Generator, hyper: Any) -> tuple[Any, ...]:
+        """For a chain: `hyper`, and perhaps one other that is as likely to propose `hyper`.
+
+        A Metropolis step with slices integrated out chooses between them, so that hyperparameters
+        that given slices would hold in place can move. Only what `log_constant` and `slice_prior`
+        account for may differ.
+        """
+        return (hyper,)
+
+    def log_constant(self, shape: CoreShape, hyper: Any) -> float:
+        """Terms of log p(core, hyper) that contain neither a slice nor what alternatives share."""
+        return 0.0
 
     def colours(self, n_slices: int) -> IntArray:
         """For a graph: the colour (I_d,) of each slice, from 0; neighbours differ in colour."""
