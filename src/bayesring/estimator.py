@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 
 from bayesring.checkpoint.manifest import seed_in
 from bayesring.data import inputs
-from bayesring.data.labels import Labels
+from bayesring.data.labels import Labels, axes_of
 from bayesring.data.observations import COMPACT, Observations, in_order
 from bayesring.engine.threads import Threads
 from bayesring.fitting import (
@@ -179,7 +179,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         kept = len(data.values) < COMPACT
         if kept:
             data = in_order(data)
-        found = fit_memory(data, settings, keep)
+        found = fit_memory(data, settings, axes_of(labels, data.shape), keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = labels, kind
         self.n_observations_, self.observed_ = len(data.values), data if kept else None

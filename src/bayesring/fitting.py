@@ -59,7 +59,12 @@ class Keep(NamedTuple):
 NOTHING_KEPT = Keep()
 
 
-def fit_memory(data: Observations, settings: Settings, keep: Keep = NOTHING_KEPT) -> Fit:
+def fit_memory(
+    data: Observations,
+    settings: Settings,
+    axes: Sequence[Axis] | None = None,
+    keep: Keep = NOTHING_KEPT,
+) -> Fit:
     """Sample from the posterior, or learn rings, given observations in memory."""
     parts = (data.shape, data.coords, data.values, *(e for e in data.given if e is not None))
     known = "" if keep.folder is None else digest(*parts)
@@ -67,7 +72,7 @@ def fit_memory(data: Observations, settings: Settings, keep: Keep = NOTHING_KEPT
     location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
     units = Units(data.shape, location, scale)
     data = standardised(data, location, scale)
-    model = bound(settings.model, data.shape)
+    model = bound(settings.model, data.shape, axes)
     n, engine = len(data.values), Threads(settings.n_jobs)
     chains = settings.count_chains(n)
     if settings.inference == "online-em":
@@ -154,9 +159,9 @@ def fit_more(
         return online.learn_more(estimates, data, model.likelihood, model.prior, learning, engine)
 
 
-def bound(model: Model, shape: Sequence[int]) -> Model:
-    """The model with one prior per mode."""
-    return model._replace(prior=model.prior.bind([Axis(n) for n in shape]))
+def bound(model: Model, shape: Sequence[int], axes: Sequence[Axis] | None = None) -> Model:
+    """The model with one prior per mode, which knows what `axes` say of its labels."""
+    return model._replace(prior=model.prior.bind(axes or [Axis(n) for n in shape]))
 
 
 def open_files(

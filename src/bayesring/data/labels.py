@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.model.types import IntArray
+from bayesring.model.types import Axis, FloatArray, IntArray
 
 KINDS = {
     "U": "text",
@@ -173,6 +173,29 @@ def _text(key: Any) -> str:
     if key.dtype.kind in "Mm":
         return str(_coarsest(key[None])[0])
     return str(key.item())
+
+
+def axes_of(labels: Labels, shape: Sequence[int]) -> list[Axis]:
+    """What is known of the labels of every mode besides their names: where they lie, if anywhere.
+
+    Numbers and times lie on a line, times in days. Coordinates without labels lie one apart.
+    """
+    axes = []
+    for levels, size in zip(labels.levels, shape, strict=True):
+        places = positions_of(np.arange(size) if levels is None else levels)
+        increase = places is not None and bool(np.all(np.diff(places) > 0))
+        axes.append(Axis(size, places[:, None] if places is not None and increase else None))
+    return axes
+
+
+def positions_of(keys: NDArray[Any]) -> FloatArray | None:
+    """Positions (n,) of numbers and times; None for other keys."""
+    if keys.dtype.kind in "iuf":
+        return keys.astype(float)
+    if keys.dtype.kind in "mM":
+        day = np.timedelta64(1, "D").astype("m8[ns]").astype(np.int64)
+        return np.asarray(keys.astype(f"{keys.dtype.kind}8[ns]").astype(np.int64) / day)
+    return None
 
 
 def label_texts(labels: Labels, shape: Sequence[int]) -> tuple[list[str], ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
+from bayesring.data.labels import axes_of
 from bayesring.engine.threads import Threads, count_threads
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
@@ -110,12 +111,12 @@ def _rebuilt(
         chains,
         Threads(count_threads(ring.n_jobs)),
     )
-    ring.prior_ = prior.for_shape(shape)
     ring.seed_ = parameters["random_state"]
     ring.n_observations_ = plain["n_observations"]
     ring.warmup_ = plain["warmup"]
     labels = description.get("labels")
     ring.labels_, ring.observed_ = storage.training_from_arrays(labels, arrays, shape)
+    ring.prior_ = prior.bind(axes_of(ring.labels_, shape))
     ring.table_kind_ = None if labels is None else labels["table kind"]
     if ring.table_kind_ not in (None, *TABLE_KINDS):
         raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is unknown.")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayesring.data.labels import NewLabels, numbers_of
+from bayesring.data.labels import NewLabels, numbers_of, positions_of
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.model import ring
 from bayesring.model.types import Axis, FloatArray, IntArray, RingSize
@@ -40,6 +40,7 @@ def widen(posterior: Posterior, prior: RingPrior, added: NewLabels, seed: int) -
         known=posterior,
         prior=prior,
         numbers=tuple(numbers_of(new) for new in added),
+        positions=tuple(positions_of(new) for new in added),
         seed=seed,
     )
 
@@ -55,12 +56,14 @@ class Widened(Posterior):
     known : the posterior of the known labels
     prior : prior of the ring
     numbers : for each mode, one number per new label, the key of its random stream
+    positions : for each mode, where its new labels lie, or None
     seed : seed of the fit
     """
 
     known: Posterior = field(kw_only=True)
     prior: RingPrior = field(kw_only=True)
     numbers: tuple[Sequence[int], ...] = field(kw_only=True)
+    positions: tuple[FloatArray | None, ...] = field(kw_only=True)
     seed: int = field(kw_only=True)
 
     def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
@@ -87,7 +90,8 @@ class Widened(Posterior):
             keyed = [own.rng(0, Purpose.UNSEEN, mode, self.numbers[mode][label]) for label in new]
             noise.append(np.stack([rng.standard_normal(size) for rng in keyed], axis=1))
 
-        prior = self.prior.modes[mode]
+        prior, places_of_new = self.prior.modes[mode], self.positions[mode]
+        axis = Axis(len(new), None if places_of_new is None else places_of_new[new][:, None])
 
         def fill(draw: int) -> None:
             chain, row = rows[draw]
@@ -95,7 +99,7 @@ class Widened(Posterior):
             weights = draws.bond_weights(row, mode)
             core = ring.unweighted(self.known.cores(draw)[mode], weights)
             rng = streams[chain].rng(int(draws.scans[row]), Purpose.POPULATION, mode)
-            slices = prior.new_slices(rng, core, noise[chain][row], Axis(len(new)))
+            slices = prior.new_slices(rng, core, noise[chain][row], axis)
             part.cores(draw)[mode][places] = slices * weights[:, None]
 
         self.engine.map_pieces(fill, range(len(rows)))

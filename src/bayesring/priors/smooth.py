@@ -72,9 +72,13 @@ class Smooth(ModePrior):
             raise ValueError("positions of Smooth must increase.")
 
     def bind(self, axis: Axis) -> Smooth:
-        """Take the positions of the labels, or their numbers if there are none."""
-        positions = np.arange(float(axis.n)) if axis.positions is None else axis.positions[:, 0]
-        return replace(self, positions=tuple(positions.tolist()))
+        """Take the positions of the labels."""
+        if axis.positions is None:
+            raise ValueError(
+                "Smooth needs a mode whose labels are numbers or times, but those of its mode are "
+                "neither."
+            )
+        return replace(self, positions=tuple(axis.positions[:, 0].tolist()))
 
     @cached_property
     def lengths(self) -> FloatArray:
