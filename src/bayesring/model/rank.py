@@ -277,8 +277,9 @@ def add_strands(rng: Generator, state: RingState, number: int, prior: RingPrior)
     for mode, core in enumerate(state.cores):
         spread = own.spread(mode) * START_SHARE ** (1 / len(state.cores))
         new = spread * rng.standard_normal(own.core_shape(mode, len(core)))
-        cores.append(np.concatenate([core, new], axis=1))
-        hyper.append(prior.modes[mode].update_hyper(rng, cores[-1]))
+        each, before = prior.modes[mode], state.hyper[mode]
+        cores.append(np.concatenate([core, each.start(new, before)], axis=1))
+        hyper.append(each.resized_hyper(rng, cores[-1], before))
     ones = [np.ones((number, r)) for r in own.bonds]
     return RingState(
         tuple(cores),
@@ -296,7 +297,10 @@ def keep_strands(rng: Generator, state: RingState, number: int, prior: RingPrior
         cores,
         tuple(weights[:number] for weights in state.weights),
         tuple(gains[:number] for gains in state.gains),
-        tuple(own.update_hyper(rng, core) for own, core in zip(prior.modes, cores, strict=True)),
+        tuple(
+            own.resized_hyper(rng, core, before)
+            for own, core, before in zip(prior.modes, cores, state.hyper, strict=True)
+        ),
         state.nuisance,
     )
 
@@ -367,7 +371,7 @@ def _with_bond(
     all_weights, all_gains, hyper = list(state.weights), list(state.gains), list(state.hyper)
     all_weights[bond], all_gains[bond] = weights, gains
     for mode in {bond, (bond + 1) % len(cores)}:
-        hyper[mode] = prior.modes[mode].update_hyper(rng, cores[mode])
+        hyper[mode] = prior.modes[mode].resized_hyper(rng, cores[mode], state.hyper[mode])
     return RingState(
         tuple(cores), tuple(all_weights), tuple(all_gains), tuple(hyper), state.nuisance
     )

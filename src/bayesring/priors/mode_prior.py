@@ -47,9 +47,13 @@ class ModePrior(ABC):
         """Prior for a mode described by `axis`; most priors do not use it."""
         return self
 
-    def start(self, core: FloatArray) -> FloatArray:
-        """Slices to start a chain from, made of independent ones."""
+    def start(self, core: FloatArray, hyper: Any = None) -> FloatArray:
+        """Slices to start from, made of independent ones; `hyper` is None in a new chain."""
         return core
+
+    def resized_hyper(self, rng: Generator, core: FloatArray, hyper: Any) -> Any:
+        """Draw hyperparameters for a core whose rank has changed; `hyper` had the old rank."""
+        return self.update_hyper(rng, core)
 
     @abstractmethod
     def draw_hyper(self, rng: Generator, shape: CoreShape) -> Any:

@@ -94,9 +94,9 @@ class Smooth(ModePrior):
         """ell, in the units of the positions."""
         return float(self.lengths[hyper.step[0]])
 
-    def start(self, core: FloatArray) -> FloatArray:
-        """Independent slices made to follow the process at the first length scale."""
-        rho = self._chain(self._first_step()).rho
+    def start(self, core: FloatArray, hyper: Any = None) -> FloatArray:
+        """Independent slices made to follow the process, at the first length scale if it is new."""
+        rho = self._chain(self._first_step() if hyper is None else int(hyper.step[0])).rho
         new = core.copy()
         for i in range(1, len(core)):
             new[i] = rho[i] * new[i - 1] + np.sqrt(1 - rho[i] ** 2) * core[i]
@@ -131,6 +131,11 @@ class Smooth(ModePrior):
             if chance < new_mass - mass:
                 step, parameters, mass = other, found, new_mass
         return SmoothHyper(*draw_normal_wishart(rng, parameters), np.array([step]))
+
+    def resized_hyper(self, rng: Generator, core: FloatArray, hyper: SmoothHyper) -> SmoothHyper:
+        """Draw (mu, Omega) at the same length scale."""
+        parameters, _ = self._marginal(core, int(hyper.step[0]))
+        return SmoothHyper(*draw_normal_wishart(rng, parameters), hyper.step)
 
     def alternatives(self, rng: Generator, hyper: SmoothHyper) -> tuple[SmoothHyper, ...]:
         """The length scale as it is, and the next longer or shorter one."""
