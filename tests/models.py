@@ -31,8 +31,10 @@ def found_in(package, protocols):
 
 LIKELIHOODS = found_in(likelihoods, {"Likelihood"})
 CORE_PRIORS = found_in(
-    priors, {"BondPrior", "Coupling", "ModePrior", "RingPrior", "GammaProcess", "UnitWeights"}
+    priors,
+    {"BondPrior", "Coupling", "ModePrior", "RingPrior", "GammaProcess", "UnitWeights", "Smooth"},
 )
+"""Priors whose slices are independent; tests/sampling/test_smooth.py has the one of ordered modes."""
 
 
 SAMPLERS = [

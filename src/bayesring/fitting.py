@@ -161,7 +161,7 @@ def fit_more(
 
 def bound(model: Model, shape: Sequence[int], axes: Sequence[Axis] | None = None) -> Model:
     """The model with one prior per mode, which knows what `axes` say of its labels."""
-    return model._replace(prior=model.prior.bind(axes or [Axis(n) for n in shape]))
+    return model._replace(prior=model.prior.bind(axes or [Axis.of_coordinates(n) for n in shape]))
 
 
 def open_files(

@@ -116,6 +116,11 @@ class Axis(NamedTuple):
     features: FloatArray | None = None
     """(I_d, F), features of the labels."""
 
+    @classmethod
+    def of_coordinates(cls, n: int) -> Axis:
+        """Axis of coordinates 0, ..., n - 1 without labels."""
+        return cls(n, np.arange(float(n))[:, None])
+
 
 class SlicePrior(NamedTuple):
     """Gaussian prior of the slices of one core, in the form used by the kernels.

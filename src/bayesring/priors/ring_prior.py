@@ -61,4 +61,8 @@ class RingPrior:
 
     def for_shape(self, shape: Sequence[int]) -> RingPrior:
         """One prior per mode, bound to its number of labels unless it is already bound."""
-        return self if len(self.modes) == len(shape) else self.bind([Axis(n) for n in shape])
+        return (
+            self
+            if len(self.modes) == len(shape)
+            else self.bind([Axis.of_coordinates(n) for n in shape])
+        )
