@@ -34,7 +34,7 @@ CORE_PRIORS = found_in(
     priors,
     {"BondPrior", "Coupling", "ModePrior", "RingPrior", "GammaProcess", "UnitWeights", "Smooth"},
 )
-"""Priors whose slices are independent; tests/sampling/test_smooth.py has the one of ordered modes."""
+"""Priors whose slices are independent; the one of ordered modes is in sampling/test_smooth.py."""
 
 
 SAMPLERS = [
