@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesring.engine import operations
+from bayesring.engine.streams import Purpose
 from bayesring.infer import gibbs
 from bayesring.likelihoods import Gaussian
 from bayesring.model import rank
@@ -83,6 +84,26 @@ def transposed_complement(monkeypatch):
         return core, statistics
 
     monkeypatch.setattr(gibbs, "draw_core", draw_core)
+
+
+def blocks_share_their_noise(monkeypatch):
+    """The number of the block is left out of the stream of its slices."""
+
+    def noise(task, block):
+        rng = task.streams.rng(task.scan, Purpose.SLICES, block.mode)
+        return rng.standard_normal((block.bounds.size - 1, len(task.slice_prior.precision)))
+
+    monkeypatch.setattr(operations, "_noise", noise)
+
+
+def a_part_of_a_slice_is_lost(monkeypatch):
+    """Of a slice that was cut into several blocks, the last part is not added."""
+    right = gibbs.draw_whole_slice
+
+    def draw_whole_slice(task, last, parts, totals, *engine):
+        return right(task, last, parts[:-1], totals, *engine)
+
+    monkeypatch.setattr(gibbs, "draw_whole_slice", draw_whole_slice)
 
 
 def factor_dropped_in_the_wrong_core(monkeypatch):
