@@ -360,6 +360,25 @@ def test_zeros_and_ones_are_taken_as_binary(array, capsys):
     assert as_numbers.notes == ()
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_one_value_alone_is_not_taken_as_binary(array, value):
+    """A column of zeros may be anything."""
+    found = complete(np.where(np.isnan(array), np.nan, value), **QUICK)
+    assert found.model.likelihood == "gaussian"
+    assert found.notes == ()
+
+
+def test_intervals_have_the_level_asked_for(array, completed):
+    found = complete(array, level=0.5, **QUICK)
+    assert (completed.level, found.level) == (0.9, 0.5)
+    gaps = np.isnan(array)
+    lower, upper = found.model.predict_interval(np.argwhere(gaps), 0.5)
+    np.testing.assert_allclose(found.lower[gaps], lower, rtol=1e-6)
+    np.testing.assert_allclose(found.upper[gaps], upper, rtol=1e-6)
+    wide = completed.upper[gaps] - completed.lower[gaps]
+    assert np.all(found.upper[gaps] - found.lower[gaps] < 0.7 * wide)
+
+
 def test_what_does_not_fit_into_memory_is_refused(array, monkeypatch):
     monkeypatch.setattr(checks, "free_memory", lambda: 2**10)
     with pytest.raises(ValueError, match=r"shape \(5, 6, 4\) takes 0\.0 GiB, but 0\.0 GiB"):

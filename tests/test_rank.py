@@ -297,6 +297,14 @@ def test_strands_double_until_the_held_out_loss_rises(rng):
     assert grow(rng, [], 30, 8) == 16, "nothing is held out"
 
 
+def test_strands_are_judged_by_the_look_before(rng):
+    """Not by the first one, after which losses may have fallen far."""
+    risen = [2.0] * 10 + [1.0] * 19 + [1.1]
+    assert grow(rng, risen, 30, 8) == 4
+    fallen = [1.0] * 10 + [2.0] * 19 + [1.9]
+    assert grow(rng, fallen, 30, 8) == 16
+
+
 def test_strands_are_limited_by_what_the_data_can_tell(rng):
     """At most 3 x 400 / 18 = 66 entries per slice, or a quarter of it for binary values."""
     assert grow(rng, [], 40, 16) == 16

@@ -142,9 +142,7 @@ def test_what_held_out_values_taught_is_kept(tmp_path):
     assert loaded.posterior_.likelihood == ring.posterior_.likelihood
     assert loaded.likelihood.tails == ()
     for level in (0.5, 0.95):
-        ends = zip(
-            loaded.predict_interval(X, level), ring.predict_interval(X, level), strict=True
-        )
+        ends = zip(loaded.predict_interval(X, level), ring.predict_interval(X, level), strict=True)
         for found, given in ends:
             np.testing.assert_array_equal(found, given)
 
@@ -209,3 +207,11 @@ def test_a_ring_of_coordinates_has_plain_labels(path):
     assert labels.names == ("mode 0", "mode 1", "mode 2")
     assert labels.levels == (None, None, None)
     assert labels.value is None
+
+
+def test_the_width_of_a_ring_is_kept(tmp_path):
+    settings = {"inference": "online-em", "epochs": 1, "draws": 2, "chains": 1, "progress": False}
+    ring = TensorRing(1, random_state=0, **settings).fit(X, [1.0, 2.0, 3.0])
+    ring.estimates_ = [ring.estimates_[0]._replace(width=0.25)]
+    ring.save(tmp_path / "model.ring")
+    assert load(tmp_path / "model.ring").estimates_[0].width == 0.25

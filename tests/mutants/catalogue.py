@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
-from tests.mutants.of_data import CHECKPOINT, DATA
-from tests.mutants.of_inference import ENGINE, INFER, LIKELIHOODS, MODEL, PRIORS
+from tests.mutants.of_checkpoint import CHECKPOINT
+from tests.mutants.of_data import DATA
+from tests.mutants.of_inference import ENGINE, INFER
 from tests.mutants.of_kernels import KERNELS
-from tests.mutants.of_results import COMMAND, POSTERIOR, PUBLIC, REPORT
+from tests.mutants.of_model import LIKELIHOODS, MODEL, PRIORS
+from tests.mutants.of_pages import COMMAND, REPORT
+from tests.mutants.of_posterior import POSTERIOR
+from tests.mutants.of_public import PUBLIC
 
 MUTANTS: list[Mutant] = [
     *KERNELS,

@@ -73,6 +73,24 @@ def test_held_out_rows_are_learned_from_in_the_end(real):
     assert [each.n_observations for each in model.estimates_] == [3_000] * 2
 
 
+def test_settling_leaves_the_calibration_alone(real, monkeypatch):
+    """Rows that were held out are learned from then, and can judge no more."""
+    X, y, _, _ = real
+    seen, look = [], members.look
+
+    def watched(member, feed, schedule, course, judges=True):
+        seen.append((schedule.phase, member.estimate.n_observations, judges))
+        return look(member, feed, schedule, course, judges)
+
+    monkeypatch.setattr(members, "look", watched)
+    model = make(2, shape=SHAPE, chains=1, epochs=12).fit(X[:600], y[:600])
+    settled = [judges for _, n, judges in seen if n == 600]
+    assert settled
+    assert not any(settled)
+    assert all(judges for _, n, judges in seen if n == 540)
+    assert model.posterior_.likelihood.max_precision is not None
+
+
 def test_the_width_that_was_chosen_is_that_of_the_draws(real, monkeypatch):
     """Those kept, not only those by which it was chosen."""
     X, y, _, _ = real

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from bayesring import TensorRing
 from bayesring.data.blocks import Block, blocks_of_modes
 from bayesring.data.observations import Observations
 from bayesring.engine.operations import UPDATES, StatisticsTask
-from bayesring.engine.streams import Streams
+from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import ONE_THREAD, Threads
 from bayesring.infer import gibbs
 from bayesring.infer.chains import Length, Sampling, run_chains
@@ -24,10 +25,11 @@ from bayesring.model import ring
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth
 from bayesring.model.spec import Model
 from bayesring.model.types import RingSize
-from bayesring.priors import RingPrior
+from bayesring.priors import GammaProcess, NormalGamma, RingPrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coords
 
 SHAPE = (3, 40, 30)
+GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
 
 
 def make_data(rng, likelihood, n=600):
@@ -109,6 +111,33 @@ def test_same_bits_whoever_maps_the_blocks(rng, likelihood):
     assert max(asked) > 3
     for one, two in zip(forwards_state.cores, backwards_state.cores, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_slices_of_many_blocks_are_those_of_one(rng, monkeypatch, update):
+    """Cut or not: without noise, a scan does not depend on where blocks begin."""
+    right = Streams.rng
+
+    def without_noise(self, scan, purpose, *place):
+        if purpose is Purpose.SLICES:
+            return SimpleNamespace(standard_normal=np.zeros)
+        return right(self, scan, purpose, *place)
+
+    monkeypatch.setattr(Streams, "rng", without_noise)
+    likelihood, prior = GAUSSIAN, RingPrior((NormalGamma(),), GammaProcess(3.0))
+    data = make_data(rng, likelihood)
+    one, many = (
+        make_problem(data, likelihood, prior, Method(UPDATES[update], size))
+        for size in (10_000, 64)
+    )
+    assert all(len(own) > 2 for own in many.views)
+    assert any(block.is_part for block in many.views[0]) == UPDATES[update].cuts_slices
+    streams = Streams.of_chain(1, 0)
+    state = gibbs.init(streams, one, RingSize(2, (2, 3, 2)))
+    scans = [gibbs.step(streams, 1, state, problem)[0] for problem in (one, many)]
+    for found, expected in zip(scans[1].cores, scans[0].cores, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(scans[1].nuisance, scans[0].nuisance, rtol=1e-8)
 
 
 def test_statistics_of_many_blocks_add_up_to_those_of_one(rng):
