@@ -10,7 +10,7 @@ from tests.mutants.of_kernels import KERNELS
 from tests.mutants.of_model import LIKELIHOODS, MODEL, PRIORS
 from tests.mutants.of_pages import COMMAND, REPORT
 from tests.mutants.of_posterior import POSTERIOR
-from tests.mutants.of_public import PUBLIC
+from tests.mutants.of_public import DATASETS, PUBLIC
 
 MUTANTS: list[Mutant] = [
     *KERNELS,
@@ -23,6 +23,7 @@ MUTANTS: list[Mutant] = [
     *CHECKPOINT,
     *POSTERIOR,
     *PUBLIC,
+    *DATASETS,
     *COMMAND,
     *REPORT,
 ]

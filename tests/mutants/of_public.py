@@ -202,3 +202,34 @@ PUBLIC = [
         ("tests/test_metrics.py::test_crps_equals_its_definition",),
     ),
 ]
+
+DATASETS = [
+    Mutant(
+        "a damaged file of a data set is used",
+        "datasets/cache.py",
+        "if hashlib.sha256(found.read_bytes()).hexdigest() != sha256:",
+        "if False:",
+        ("tests/test_datasets.py::test_absent_damaged_and_truncated_files_are_named",),
+    ),
+    Mutant(
+        "cells to train on are tested on too",
+        "datasets/splits.py",
+        "np.sort(order[n_train:])",
+        "np.sort(order)",
+        ("tests/test_datasets.py::test_splits_are_disjoint_complete_and_repeatable",),
+    ),
+    Mutant(
+        "zeros are drawn where ones are",
+        "datasets/splits.py",
+        "draw_cells(rng, prod(shape), len(cells), np.unique(cells))",
+        "draw_cells(rng, prod(shape), len(cells))",
+        ("tests/test_datasets.py::test_folds_hold_every_one_once_and_as_many_other_cells",),
+    ),
+    Mutant(
+        "decibels of noise are those of its deviation",
+        "datasets/synthetic.py",
+        "10 ** (-snr / 20) * rng",
+        "10 ** (-snr / 10) * rng",
+        ("tests/test_synthetic.py::test_noise_and_missing_cells_are_as_asked",),
+    ),
+]
