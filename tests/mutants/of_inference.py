@@ -72,7 +72,7 @@ ENGINE = [
         "engine/threads.py",
         "                self._limit.restore_original_limits()\n",
         "",
-        ("tests/test_blas_threads.py::test_predictions_put_blas_back_too",),
+        ("tests/test_blas_threads.py::test_a_fit_holds_blas_to_one_thread_and_puts_it_back",),
     ),
     Mutant(
         "BLAS is let go while another fit needs it",
@@ -86,9 +86,7 @@ ENGINE = [
         "engine/threads.py",
         "yield finished.pop(number)",
         "yield finished.pop(next(iter(finished)))",
-        (
-            "tests/sampling/test_threads.py::test_a_block_that_fails_ends_the_map_and_leaves_the_threads_usable",
-        ),
+        ("tests/sampling/test_threads.py::test_results_come_in_the_order_of_the_blocks",),
     ),
     Mutant(
         "the error of a chain that was stopped hides the one that failed",
