@@ -256,6 +256,7 @@ def test_the_rank_rests_before_the_first_kept_draw(rng):
     model, sampling = Model(Gaussian(), prior, policy), Sampling(length, 0, 1)
     with ONE_THREAD:
         [(draws, trace)] = run_chains(data, model, sampling, ONE_THREAD).chains
+    assert (length.adapt, length.explore) == (10, 15)  # half of the warm-up, and three quarters
     assert tuple(trace.rank[0]) == (2, 2, 2)
     assert tuple(trace.rank[length.adapt - 2]) != tuple(trace.rank[length.adapt - 1])
     assert len(set(map(tuple, trace.rank[length.adapt - 1 :]))) == 1

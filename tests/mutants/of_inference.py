@@ -152,14 +152,14 @@ INFER = [
         "infer/chains.py",
         "    if chain.likelihood is not None:\n        problem = problem._replace(",
         "    if False:\n        problem = problem._replace(",
-        ("tests/checkpoint/test_resume.py::test_same_bits_wherever_it_ended[gibbs]",),
+        ("tests/checkpoint/test_resume.py::test_a_chain_goes_on_with_the_likelihood_that_it_had",),
     ),
     Mutant(
         "losses are left out of what a checkpoint holds of a chain",
         "infer/chains.py",
         '    "losses",\n',
         "",
-        ("tests/checkpoint/test_resume.py::test_same_bits_wherever_it_ended[gibbs]",),
+        ("tests/checkpoint/test_resume.py::test_all_of_a_chain_that_changes_is_found_again",),
     ),
     Mutant(
         "weights share the stream of the slices",
@@ -264,7 +264,7 @@ INFER = [
         "infer/em.py",
         "whole = statistics * (self._n / n)",
         "whole = statistics",
-        (FIT + "test_real_values_are_found",),
+        ("tests/online/test_free_energy.py::test_statistics_stand_for_all_observations",),
     ),
     Mutant(
         "slices without observations stay where they were",
