@@ -319,6 +319,20 @@ def test_absent_cells_get_rows_if_asked(array, completed, kind):
         assert found.table.index.is_unique
 
 
+def test_gaps_and_absent_cells_get_their_own_predictions(array):
+    """A table that has both, filled at once."""
+    rows = np.delete(np.arange(array.size), np.flatnonzero(np.isnan(array.ravel()))[::2])
+    data = pd.DataFrame(long_columns(array, rows))
+    found = complete(data, modes=KEYS, value="t", fill="all", **QUICK)
+    table, filled = found.table, found.table["std"] > 0
+    assert len(data) < len(table) == array.size
+    assert filled[: len(data)].any()
+    assert filled[len(data) :].all()
+    asked = found.model.predict_table(table[filled])
+    np.testing.assert_allclose(table["mean"][filled], asked["mean"], rtol=1e-9)
+    np.testing.assert_allclose(table["upper"][filled], asked["upper"], rtol=1e-9)
+
+
 def test_repeated_rows_are_repeated_observations(array):
     columns = long_columns(array)
     data = pd.DataFrame({name: values + values[:7] for name, values in columns.items()})

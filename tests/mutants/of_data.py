@@ -68,7 +68,7 @@ DATA = [
         "data/parquet/reading.py",
         "if begin < group.begin + group.n_rows:",
         "if begin < group.begin:",
-        ("tests/test_parquet_errors.py",),
+        ("tests/test_parquet_errors.py::test_files_that_end_before_their_last_row_are_named",),
     ),
     Mutant(
         "row groups of a second file are numbered as those of the first",
@@ -222,7 +222,7 @@ DATA = [
         "data/containers.py",
         "np.concatenate([self.coded.coords[np.isnan(self.coded.values)], self.appended])",
         "np.concatenate([self.appended, self.coded.coords[np.isnan(self.coded.values)]])",
-        (COMPLETION + "test_absent_cells_get_rows_if_asked",),
+        (COMPLETION + "test_gaps_and_absent_cells_get_their_own_predictions",),
     ),
     Mutant(
         "a temporary file stays behind after an error",
