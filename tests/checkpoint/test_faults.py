@@ -89,6 +89,18 @@ def test_killed_between_two_renames(begun: Path, expected: str) -> None:
     assert fingerprint(run("gibbs", begun)) == expected
 
 
+def test_the_older_generation_is_read_if_the_newer_is_gone_or_damaged(tmp_path: Path) -> None:
+    assert generations.read(tmp_path, "piece") is None
+    for number in (1, 2, 3):
+        generations.write(tmp_path, "piece", number, [np.arange(number)])
+    newest = tmp_path / "piece.state"
+    content = newest.read_bytes()
+    for damaged, expected in ((content, 3), (flipped(content, len(content) // 2), 2), (None, 2)):
+        newest.unlink() if damaged is None else newest.write_bytes(damaged)
+        plain, (array,) = generations.read(tmp_path, "piece") or (0, [None])
+        assert (plain, len(array)) == (expected, expected)
+
+
 @pytest.mark.parametrize("name", ["chain-0", "fit"])
 def test_both_generations_damaged(begun: Path, name: str) -> None:
     for extension in ("state", "previous"):
