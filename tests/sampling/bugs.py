@@ -96,16 +96,6 @@ def blocks_share_their_noise(monkeypatch):
     monkeypatch.setattr(operations, "_noise", noise)
 
 
-def a_part_of_a_slice_is_lost(monkeypatch):
-    """Of a slice that was cut into several blocks, the last part is not added."""
-    right = gibbs.draw_whole_slice
-
-    def draw_whole_slice(task, last, parts, totals, *engine):
-        return right(task, last, parts[:-1], totals, *engine)
-
-    monkeypatch.setattr(gibbs, "draw_whole_slice", draw_whole_slice)
-
-
 def factor_dropped_in_the_wrong_core(monkeypatch):
     """Column r leaves G^(d), but another row leaves G^(d+1)."""
     right = rank.drop_factors
