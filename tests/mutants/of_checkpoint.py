@@ -88,8 +88,8 @@ CHECKPOINT = [
     Mutant(
         "another release goes on with the folder",
         "checkpoint/manifest.py",
-        'facts = {VERSION: version("bayesring"), **facts}',
-        "facts = dict(facts)",
+        "        if before == now:\n",
+        "        if before == now or name == VERSION:\n",
         (FAULTS + "test_another_version_is_refused",),
     ),
     Mutant(
