@@ -51,10 +51,14 @@ test-ci: setup  ## what continuous integration runs besides: more statistics, ki
 test-slow: setup  ## the statistical tests at full length
 	$(BIN)/python -m pytest -n 2 -m slow -v
 
-.PHONY: docs test-oldest test-wheel kills
+.PHONY: docs test-oldest test-wheel kills mutants
 
 kills: setup  ## kill fits at 200 random moments and see that they go on with the same bits; about 8 minutes
 	$(BIN)/python -m tests.checkpoint.kills --kills $(or $(KILLS),200)
+
+# make mutants ONLY=checkpoint JOBS=1     a part of them: pattern of file or name, mutants at a time
+mutants: setup  ## plant some 200 bugs, one at a time, and see that tests notice each; under an hour
+	$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),2) $(if $(ONLY),--only '$(ONLY)')
 
 docs: setup  ## check links, examples, skeletons and the architecture page
 	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py

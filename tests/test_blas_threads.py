@@ -90,8 +90,8 @@ def test_blas_is_put_back_after_an_exception(monkeypatch):
 
 
 def test_predictions_put_blas_back_too():
-    ring = TensorRing(2, **SETTINGS).fit(X, np.arange(24.0))
     before, seen = pools("blas"), []
+    ring = TensorRing(2, **SETTINGS).fit(X, np.arange(24.0))
     Threads(2).map_pieces(lambda piece: seen.extend(counts("blas")), range(3))
     assert set(seen) == {1}
     ring.predict_interval(X)

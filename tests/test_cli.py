@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from bayesring import load
 from bayesring.command import cli, demo
+from bayesring.infer import chains
 
 QUICK = ["--rank", "2", "--warmup", "8", "--draws", "6", "--chains", "1", "--quiet"]
 KEYS = ["--modes", "place,day,number", "--value", "t"]
@@ -233,6 +234,7 @@ def test_dry_run_without_gaps(tmp_path):
         "'a' has 2 labels but only 1.5 values per label",
     ):
         assert words in troubles
+    assert found["density"] == 0.5
     found = run("complete", tmp_path / "in.csv", "--dry-run", "--json", "--fill", "all")
     assert json.loads(found.stdout)["to_fill"] == 2
 
@@ -398,6 +400,73 @@ def test_tracebacks_are_for_debugging(monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert "Traceback" in shown
     assert "error: absent.csv does not exist." in shown
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Fits that are interrupted, as by Ctrl-C, after eleven scans; three of them are kept."""
+    step = chains.Chain.step
+
+    def end(self, *arguments):
+        if self.scan == 11:
+            raise KeyboardInterrupt
+        return step(self, *arguments)
+
+    monkeypatch.setattr(chains.Chain, "step", end)
+
+
+@pytest.mark.parametrize("command", ["complete", "fit"])
+def test_an_interrupted_command_writes_only_if_asked(
+    monkeypatch, capsys, source, interrupted, command
+):
+    target = source.with_name("out.csv" if command == "complete" else "out.ring")
+    arguments = [command, source, *KEYS, "-o", target, *QUICK]
+    assert call_main(monkeypatch, *arguments) == 130
+    assert "interrupted; no result was written." in capsys.readouterr().err
+    assert not target.exists()
+    assert call_main(monkeypatch, *arguments[:-1], "--keep-partial", "--json") == 130
+    found = json.loads(capsys.readouterr().out)
+    assert found["interrupted"]
+    assert any("its chains have 3 draws of the 6 asked for" in each for each in found["notes"])
+    assert target.exists()
+
+
+@pytest.mark.parametrize("command", ["complete", "fit"])
+def test_commands_go_on_from_their_checkpoint(monkeypatch, capsys, source, interrupted, command):
+    """With the scans that were done, and the bytes of a run that nobody disturbed."""
+    folder = source.with_name("kept")
+    names = ["one", "two"] if command == "fit" else ["one.csv", "two.csv"]
+    first, second = (source.with_name(name) for name in names)
+    arguments = [command, source, *KEYS, "-o", first, *QUICK]
+    kept = ["--checkpoint", folder, "--checkpoint-every", "0"]
+    assert call_main(monkeypatch, *arguments, *kept) == 130
+    assert f"go on from {folder}" in " ".join(capsys.readouterr().err.split())
+    monkeypatch.undo()
+    scans, step = [], chains.Chain.step
+    monkeypatch.setattr(
+        chains.Chain, "step", lambda self, *rest: scans.append(self.scan) or step(self, *rest)
+    )
+    assert run(*arguments, *kept).exit_code == 0
+    assert scans == [11, 12, 13]
+    assert run(command, source, *KEYS, "-o", second, *QUICK).exit_code == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_model_is_that_of_its_seed(source):
+    """And intervals of a command are those of its level."""
+    asked = source.with_name("ask.csv")
+    asked.write_text("place,day,number\nBonn,2020-02-03,01\n")
+    found = {}
+    for seed, level in ((1, "0.5"), (1, "0.9"), (2, "0.9")):
+        model, out = source.with_name("model.ring"), source.with_name("out.csv")
+        assert run("fit", source, *KEYS, "-o", model, *QUICK, "--seed", seed).exit_code == 0
+        assert load(model).seed_ == seed
+        assert run("predict", model, asked, "-o", out, "--level", level, "-q").exit_code == 0
+        (row,) = rows_of(out.read_text())
+        found[seed, level] = {name: float(row[name]) for name in ("mean", "lower", "upper")}
+    assert found[1, "0.5"]["mean"] == found[1, "0.9"]["mean"] != found[2, "0.9"]["mean"]
+    assert found[1, "0.9"]["lower"] < found[1, "0.5"]["lower"]
+    assert found[1, "0.5"]["upper"] < found[1, "0.9"]["upper"]
 
 
 def test_a_real_process_with_pipes(text):

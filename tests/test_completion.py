@@ -319,6 +319,20 @@ def test_absent_cells_get_rows_if_asked(array, completed, kind):
         assert found.table.index.is_unique
 
 
+def test_gaps_and_absent_cells_get_their_own_predictions(array):
+    """A table that has both, filled at once."""
+    rows = np.delete(np.arange(array.size), np.flatnonzero(np.isnan(array.ravel()))[::2])
+    data = pd.DataFrame(long_columns(array, rows))
+    found = complete(data, modes=KEYS, value="t", fill="all", **QUICK)
+    table, filled = found.table, found.table["std"] > 0
+    assert len(data) < len(table) == array.size
+    assert filled[: len(data)].any()
+    assert filled[len(data) :].all()
+    asked = found.model.predict_table(table[filled])
+    np.testing.assert_allclose(table["mean"][filled], asked["mean"], rtol=1e-9)
+    np.testing.assert_allclose(table["upper"][filled], asked["upper"], rtol=1e-9)
+
+
 def test_repeated_rows_are_repeated_observations(array):
     columns = long_columns(array)
     data = pd.DataFrame({name: values + values[:7] for name, values in columns.items()})
@@ -358,6 +372,25 @@ def test_zeros_and_ones_are_taken_as_binary(array, capsys):
     as_numbers = complete(binary, likelihood="gaussian", **QUICK)
     assert as_numbers.model.likelihood == "gaussian"
     assert as_numbers.notes == ()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_one_value_alone_is_not_taken_as_binary(array, value):
+    """A column of zeros may be anything."""
+    found = complete(np.where(np.isnan(array), np.nan, value), **QUICK)
+    assert found.model.likelihood == "gaussian"
+    assert found.notes == ()
+
+
+def test_intervals_have_the_level_asked_for(array, completed):
+    found = complete(array, level=0.5, **QUICK)
+    assert (completed.level, found.level) == (0.9, 0.5)
+    gaps = np.isnan(array)
+    lower, upper = found.model.predict_interval(np.argwhere(gaps), 0.5)
+    np.testing.assert_allclose(found.lower[gaps], lower, rtol=1e-6)
+    np.testing.assert_allclose(found.upper[gaps], upper, rtol=1e-6)
+    wide = completed.upper[gaps] - completed.lower[gaps]
+    assert np.all(found.upper[gaps] - found.lower[gaps] < 0.7 * wide)
 
 
 def test_what_does_not_fit_into_memory_is_refused(array, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 from bayesring import datasets
 from bayesring.datasets import (
+    balanced_fold,
     load_alog,
     load_dblp,
     load_enron,
@@ -99,10 +100,26 @@ def test_dblp(data_folder):
 
 def test_splits_are_disjoint_complete_and_repeatable():
     train, test = random_split((4, 5, 6), 0.25, seed=1)
-    assert len(train) == 30
+    assert (len(train), len(test)) == (30, 90)
     both = {tuple(row) for row in np.concatenate([train, test])}
     assert len(both) == 120
     np.testing.assert_array_equal(train, random_split((4, 5, 6), 0.25, seed=1).train)
+
+
+def test_folds_hold_every_one_once_and_as_many_other_cells():
+    shape, n_folds = (6, 5, 4), 5
+    ones = np.argwhere(np.random.default_rng(0).random(shape) < 0.3)
+    tests = []
+    for fold in range(n_folds):
+        train, test = balanced_fold(ones, shape, fold, n_folds, seed=1)
+        rows = [{tuple(row) for row in part.coords.tolist()} for part in (train, test)]
+        assert not rows[0] & rows[1]
+        assert len(rows[0] | rows[1]) == 2 * len(ones)
+        for part in (train, test):
+            is_one = [tuple(row) in set(map(tuple, ones.tolist())) for row in part.coords.tolist()]
+            np.testing.assert_array_equal(part.values == 1.0, is_one)
+        tests += list(rows[1])
+    assert len(tests) == len(set(tests)) == 2 * len(ones)
 
 
 def test_absent_damaged_and_truncated_files_are_named(tmp_path, monkeypatch):

@@ -181,6 +181,29 @@ def test_kept_draws_stay_within_the_memory_budget():
     assert model.posterior_.n_draws == 2 * (20 // 3)
 
 
+def test_kept_draws_are_spread_over_all_scans():
+    """Every third, the last one of each three; and each is that of its scan."""
+    X, y, *_ = planted(1)
+    all_kept = TensorRing(2, shape=SHAPE, **QUICK).fit(X, y).posterior_.chains[0]
+    budget = 7 * all_kept.flat[0].nbytes
+    thinned = TensorRing(2, shape=SHAPE, **QUICK | {"max_memory": budget}).fit(X, y)
+    kept = thinned.posterior_.chains[0]
+    np.testing.assert_array_equal(kept.scans, 20 + np.arange(3, 19, 3))
+    np.testing.assert_array_equal(kept.flat, all_kept.flat[2:18:3])
+    np.testing.assert_array_equal(kept.nuisance, all_kept.nuisance[2:18:3])
+
+
+def test_samples_are_those_of_their_seed(fitted):
+    X = planted(1)[0][:6]
+    samples = [fitted.sample(X, 5, random_state=seed) for seed in (1, 1, 2, None, None)]
+    np.testing.assert_array_equal(samples[0], samples[1])
+    np.testing.assert_array_equal(samples[3], samples[4])
+    assert not np.any(samples[0] == samples[2])
+    assert not np.any(samples[0] == samples[3])
+    again = fitted.sample(X, 5, random_state=np.random.default_rng(1))
+    np.testing.assert_array_equal(again, samples[0])
+
+
 @pytest.mark.parametrize("policy", [Truncation(4, every=5), Adaption((1, 2, 3), every=5)], ids=str)
 def test_rank_policies_of_your_own(policy):
     X, y, *_ = planted(1)

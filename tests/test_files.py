@@ -219,7 +219,9 @@ def test_files_that_cannot_be_read(tmp_path, name, message):
 
 def test_compressed_tables_are_gzip(tmp_path):
     write_table(str(tmp_path / "x.csv.gz"), TABLE)
-    assert gzip.decompress((tmp_path / "x.csv.gz").read_bytes()).startswith(b"place,day,number,t\n")
+    written = (tmp_path / "x.csv.gz").read_bytes()
+    assert gzip.decompress(written).startswith(b"place,day,number,t\n")
+    assert written[3:8] == bytes(5), "neither a name nor the time of writing"
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.nc", "x.zarr"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import gamma, kstest
+from scipy.stats import gamma, kstest, norm
 
 from bayesring.likelihoods.gaussian import LEVELS, NORMAL_TAILS, Gaussian, draw_truncated_gamma
 
@@ -84,6 +84,15 @@ def test_intervals_of_higher_level_are_wider(rng):
     likelihood = Gaussian(tails=tails)
     levels = np.linspace(0.0005, 0.9995, 2000)
     assert np.all(np.diff([likelihood.calibrated_level(level) for level in levels]) >= 0)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_levels_beyond_the_last_tail_go_on_growing(sign):
+    """By the factor of the last tail, though nothing was measured beyond."""
+    likelihood = Gaussian(tails=tuple(1.5 * NORMAL_TAILS))
+    quantiles = sign * np.array([2.6, 2.8, 3.1, 3.5])
+    found = norm.ppf([likelihood.calibrated_level(norm.cdf(each)) for each in quantiles])
+    np.testing.assert_allclose(found, 1.5 * quantiles, rtol=1e-6)
 
 
 def test_a_large_offset_is_not_taken_for_a_constant(rng):

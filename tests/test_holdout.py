@@ -7,6 +7,7 @@ import pytest
 
 from bayesring import TensorRing, metrics
 from bayesring.data.observations import Observations
+from bayesring.infer import chains
 from bayesring.infer.holdout import MEMORY, RunningMoments, pooled
 from bayesring.likelihoods import Gaussian
 from bayesring.model import ring
@@ -43,6 +44,59 @@ def test_chains_are_pooled_with_the_variance_between_them():
     chains = [RunningMoments(5, *np.array([[m], [m**2 + 0.5], [m / 4 + 0.25]])) for m in (1.0, 3.0)]
     found = pooled(Observations(np.zeros((1, 3)), np.zeros(1), SHAPE), chains)
     assert [float(each[0]) for each in found[1:]] == [2.0, 1.5, 0.75]
+
+
+@pytest.fixture
+def watched(rng, monkeypatch):
+    """A fit of three chains, the values that each scan saw, and what the chains expected."""
+    seen, moments = {}, []
+    step, explore = chains.gibbs.step, chains.explore
+
+    def noted(streams, scan, state, problem, *engine):
+        values = np.concatenate([block.values for block in problem.views[0]])
+        seen.setdefault(scan, []).append(np.sort(values))
+        return step(streams, scan, state, problem, *engine)
+
+    def explored(chain, **named):
+        explore(chain, **named)
+        moments.append(chain.moments[-1])
+
+    monkeypatch.setattr(chains.gibbs, "step", noted)
+    monkeypatch.setattr(chains, "explore", explored)
+    coords, y = random_coords(rng, SHAPE, 600), 5.0 + 2.0 * rng.standard_normal(600)
+    settings = {"warmup": 100, "draws": 4, "chains": 3, "n_jobs": 1, "random_state": 1}
+    return TensorRing(1, progress=False, **settings).fit(coords, y), y, seen, moments
+
+
+def test_held_out_values_are_left_out_of_exploration_and_rejoin_for_the_rest(watched):
+    ring, y, seen, _ = watched
+    scale = ring.posterior_.location, ring.posterior_.scale
+    everything = np.sort((y - scale[0]) / scale[1])
+    held = (ring.held_out_.values - scale[0]) / scale[1]
+    assert len(held) == 60
+    for scan in range(1, 105):
+        assert len(seen[scan]) == 3
+        for values in seen[scan]:
+            if scan <= 75:
+                values = np.sort(np.concatenate([values, held]))
+            np.testing.assert_allclose(values, everything, atol=1e-12)
+
+
+def test_the_noise_is_bounded_by_all_chains_since_the_rank_rests(watched):
+    ring, _, _, moments = watched
+    location, scale = ring.posterior_.location, ring.posterior_.scale
+    assert [each.n_scans for each in moments] == [25] * 3
+    found = ring.held_out_
+    means = np.stack([each.mean for each in moments])
+    np.testing.assert_allclose(found.mean, location + scale * means.mean(axis=0))
+    variance = means.var(axis=0) + np.mean([each.variance for each in moments], axis=0)
+    noise = np.mean([each.noise for each in moments], axis=0)
+    np.testing.assert_allclose(found.std, scale * np.sqrt(variance + noise))
+    standard = (found.values - location) / scale
+    bounded = Gaussian().calibrate(standard, means.mean(axis=0), variance)
+    likelihood = ring.posterior_.likelihood
+    np.testing.assert_allclose(likelihood.max_precision, bounded.max_precision)
+    np.testing.assert_allclose(likelihood.tails, bounded.tails)
 
 
 def test_noise_that_is_not_normal_is_not_fitted_away(rng):

@@ -179,6 +179,23 @@ def test_arrays_are_checked(tmp_path, name, change, message):
 
 
 @pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("0/secret", "chain 0 has an array 'secret', which is not known"),
+        ("learner 1/secret", "learner 1 has an array 'secret', which is not known"),
+        ("observed/secret", "the training data has an array 'secret', which is not known"),
+        ("secret/0", "it has an array 'secret/0', which is not known"),
+    ],
+)
+def test_unknown_arrays_are_refused(tmp_path, name, message):
+    members = members_of(ONLINE.read_bytes())
+    members[f"{name}.npy"] = members["0/scans.npy"]
+    (tmp_path / "altered.ring").write_bytes(zipped(members))
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / "altered.ring")
+
+
+@pytest.mark.parametrize(
     ("place", "value", "message"),
     [
         (("scale",), -2.0, "'scale' in the description must be a positive finite number, got -2.0"),

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesring import TensorRing, load
-from bayesring.data.labels import as_keys, encode, learn_levels, numbers_of
+from bayesring.data.labels import as_keys, encode, label_texts, learn_levels, numbers_of
 
 QUICK = {"rank": 1, "warmup": 3, "draws": 6, "chains": 2, "random_state": 0, "progress": False}
 DATES = [datetime.date(2021, 3, 1), datetime.date(2020, 12, 24), datetime.date(2021, 1, 1)]
@@ -89,6 +89,9 @@ def test_equal_dates_of_different_libraries_are_equal_labels():
     ring = TensorRing(**QUICK).fit(table, modes=["d", "b"], value="t")
     assert ring.labels_.levels[0].dtype == "M8[D]"
     stamps = pd.DataFrame({"d": pd.to_datetime(DATES), "b": [1, 2, 1]})
+    again = TensorRing(**QUICK).fit(stamps, [1.0, 2.0, 4.0])
+    assert again.labels_.levels[0].dtype == "M8[D]"
+    assert label_texts(again.labels_, (3, 2))[0] == ["2020-12-24", "2021-01-01", "2021-03-01"]
     objects = pd.DataFrame({"d": DATES, "b": [1.0, 2.0, 1.0]})
     np.testing.assert_array_equal(
         ring.predict_table(stamps)["mean"], ring.predict_table(objects)["mean"]

@@ -222,6 +222,21 @@ def test_skip_and_take_are_complementary(tmp_path, rng, monkeypatch):
     assert rows.take(coding, np.zeros(0, dtype=int)).columns.shape == (2, 0)
 
 
+def test_rows_are_numbered_over_all_files(tmp_path, rng, monkeypatch):
+    """Rows to take or to skip may lie in any file of a folder."""
+    small_pools(monkeypatch)
+    for name, part in (("a", slice(0, 2000)), ("b", slice(2000, 2001)), ("c", slice(2001, N))):
+        rows = planted().slice(part.start, part.stop - part.start)
+        parquet.write_table(rows, tmp_path / f"{name}.parquet", row_group_size=300)
+    rows = opened(tmp_path)
+    coding = Coding(rows.survey().labels)
+    held = np.sort(rng.choice(N, 700, replace=False))
+    taken = rows.take(coding, held).values
+    np.testing.assert_array_equal(taken, held)
+    rest = epoch_of(rows, coding, skip=held)[1]
+    np.testing.assert_array_equal(np.sort(np.concatenate([rest, taken])), np.arange(N))
+
+
 def test_units_are_taken_out_before_rounding(tmp_path):
     values = 1e9 + np.arange(N) / 8
     table = planted().set_column(2, "value", pa.array(values))

@@ -161,6 +161,20 @@ def test_columns_and_types_are_checked_before_any_work(tmp_path):
         ParquetRows(tmp_path / "nothing", ["i", "j"], "value")
 
 
+def test_files_that_end_before_their_last_row_are_named(tmp_path, monkeypatch):
+    """Arrow may stop early without a word; rows must not be lost for that."""
+    rows = opened(tmp_path / "x.parquet", planted())
+    right = parquet.ParquetFile.iter_batches
+
+    def shorter(self, *arguments, row_groups, **settings):
+        for batch in right(self, *arguments, row_groups=row_groups, **settings):
+            yield batch.slice(0, len(batch) - 7) if row_groups == [2] else batch
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", shorter)
+    with pytest.raises(ValueError, match=r"row 893 and after: the file ends before its 900 rows"):
+        rows.survey()
+
+
 def test_damaged_files_are_named(tmp_path):
     folder = write_parts(tmp_path / "x", planted(), planted())
     path = folder / "part-1.parquet"

@@ -131,6 +131,23 @@ def test_few_samples_use_distinct_draws(rng, coords):
     np.testing.assert_allclose(samples[order[0]], expected[order[1]], atol=1e-3)
 
 
+def test_samples_pair_every_ring_with_its_own_noise(rng, coords):
+    """Rings on either side of zero, those above with hardly any noise."""
+    posterior = make_posterior(rng, Gaussian(), n_draws=(6, 4))
+    for draws, level in zip(posterior.chains, (1.0, -1.0), strict=True):
+        draws.flat[:] = 0.0
+        for row in range(len(draws.flat)):
+            for core in posterior_module._unflatten(draws, row, SHAPE):
+                core[:, 0, 0, 0] = 10.0
+        draws.flat[:, : draws.starts[1]] *= level
+        draws.nuisance[:] = 1e12 if level > 0 else 1e-2
+    samples = (posterior.sample(rng, coords, 400) - 3.0) / 2.5
+    above = samples.mean(axis=1) > 0
+    assert 200 < np.count_nonzero(above) < 280
+    np.testing.assert_allclose(samples[above], 1000.0, atol=1e-4)
+    assert 9.0 < np.std(samples[~above] + 1000.0) < 11.0
+
+
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=repr)
 @pytest.mark.parametrize("cells", [1, 7, 2**20])
 def test_whole_tensor_equals_cell_by_cell(rng, likelihood, cells, monkeypatch):

@@ -256,6 +256,7 @@ def test_the_rank_rests_before_the_first_kept_draw(rng):
     model, sampling = Model(Gaussian(), prior, policy), Sampling(length, 0, 1)
     with ONE_THREAD:
         [(draws, trace)] = run_chains(data, model, sampling, ONE_THREAD).chains
+    assert (length.adapt, length.explore) == (10, 15)  # half of the warm-up, and three quarters
     assert tuple(trace.rank[0]) == (2, 2, 2)
     assert tuple(trace.rank[length.adapt - 2]) != tuple(trace.rank[length.adapt - 1])
     assert len(set(map(tuple, trace.rank[length.adapt - 1 :]))) == 1
@@ -295,6 +296,14 @@ def test_strands_double_until_the_held_out_loss_rises(rng):
     assert grow(rng, rising, 30, 4) == 4, "growth was over before"
     assert grow(rng, [1.0] * 19 + [1.1], 20, 4) == 8, "too small a ring to be judged"
     assert grow(rng, [], 30, 8) == 16, "nothing is held out"
+
+
+def test_strands_are_judged_by_the_look_before(rng):
+    """Not by the first one, after which losses may have fallen far."""
+    risen = [2.0] * 10 + [1.0] * 19 + [1.1]
+    assert grow(rng, risen, 30, 8) == 4
+    fallen = [1.0] * 10 + [2.0] * 19 + [1.9]
+    assert grow(rng, fallen, 30, 8) == 16
 
 
 def test_strands_are_limited_by_what_the_data_can_tell(rng):

@@ -131,6 +131,41 @@ def test_predictions_for_held_out_values_are_kept(path):
         np.testing.assert_array_equal(found, given)
 
 
+def test_what_held_out_values_taught_is_kept(tmp_path):
+    """The bound of the noise and the tails, and so every interval."""
+    rng = np.random.default_rng(0)
+    coords = rng.integers(0, 6, (600, 3))
+    ring = TensorRing(1, warmup=100, draws=3, chains=1, random_state=0, progress=False)
+    ring.fit(coords, rng.standard_t(3, 600)).save(tmp_path / "model.ring")
+    assert len(ring.posterior_.likelihood.tails) == 99
+    loaded = load(tmp_path / "model.ring")
+    assert loaded.posterior_.likelihood == ring.posterior_.likelihood
+    assert loaded.likelihood.tails == ()
+    for level in (0.5, 0.95):
+        ends = zip(loaded.predict_interval(X, level), ring.predict_interval(X, level), strict=True)
+        for found, given in ends:
+            np.testing.assert_array_equal(found, given)
+
+
+def test_more_than_ten_chains_come_back_in_their_order(tmp_path):
+    ring = TensorRing(1, warmup=1, draws=2, chains=12, random_state=0, progress=False)
+    ring.fit(X, [1.0, 2.0, 3.0]).save(tmp_path / "model.ring")
+    loaded = load(tmp_path / "model.ring")
+    for found, given in zip(loaded.posterior_.chains, ring.posterior_.chains, strict=True):
+        np.testing.assert_array_equal(found.flat, given.flat)
+    for found, given in zip(loaded.trace_, ring.trace_, strict=True):
+        np.testing.assert_array_equal(found.log_likelihood, given.log_likelihood)
+
+
+def test_more_than_ten_rings_of_online_em_come_back_in_their_order(tmp_path):
+    ring = TensorRing(
+        1, inference="online-em", epochs=1, draws=2, chains=12, random_state=0, progress=False
+    )
+    ring.fit(X, [1.0, 2.0, 3.0]).save(tmp_path / "model.ring")
+    for found, given in zip(load(tmp_path / "model.ring").estimates_, ring.estimates_, strict=True):
+        np.testing.assert_array_equal(found.cores, given.cores)
+
+
 def test_files_have_the_usual_rights(path):
     (path.parent / "plain").touch()
     assert path.stat().st_mode == (path.parent / "plain").stat().st_mode
@@ -172,3 +207,11 @@ def test_a_ring_of_coordinates_has_plain_labels(path):
     assert labels.names == ("mode 0", "mode 1", "mode 2")
     assert labels.levels == (None, None, None)
     assert labels.value is None
+
+
+def test_the_width_of_a_ring_is_kept(tmp_path):
+    settings = {"inference": "online-em", "epochs": 1, "draws": 2, "chains": 1, "progress": False}
+    ring = TensorRing(1, random_state=0, **settings).fit(X, [1.0, 2.0, 3.0])
+    ring.estimates_ = [ring.estimates_[0]._replace(width=0.25)]
+    ring.save(tmp_path / "model.ring")
+    assert load(tmp_path / "model.ring").estimates_[0].width == 0.25

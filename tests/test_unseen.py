@@ -75,6 +75,15 @@ def test_known_labels_do_not_warn(ring):
 
 
 @ignore_new_labels
+def test_new_labels_differ_from_each_other(ring):
+    """In every draw, and from mode to mode."""
+    posterior, coords = ring._locate(ask(place=["X", "Y"], day=[1, 1], hour=[0, 0]))
+    one, two = posterior.entries(coords).T
+    assert not np.any(one == two)
+    assert np.std(one - two) > 0.1
+
+
+@ignore_new_labels
 def test_a_new_label_is_like_the_known_ones(ring):
     """Mean of the known labels, or somewhat nearer to zero, with about the spread between them.
 

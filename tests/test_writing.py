@@ -515,3 +515,45 @@ def test_temporary_names_are_not_those_of_other_files(tmp_path, monkeypatch):
     (tmp_path / ".x.00000000.tmp").write_text("of another")
     write(tmp_path / "x")
     assert snapshot(tmp_path) == {".x.00000000.tmp": b"of another", "x": b"new"}
+
+
+LONG_AGO = 1_000_000_000
+
+
+def left_behind(path, content="half"):
+    """A temporary file as a process leaves it that was killed long ago."""
+    path.write_text(content)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+    return path
+
+
+@pytest.mark.skipif(writing.fcntl is None, reason="needs locks")
+def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
+    ours = left_behind(tmp_path / ".x.0123abcd.tmp")
+    theirs = [
+        left_behind(tmp_path / name)
+        for name in (".y.0123abcd.tmp", ".x.0123abcd.old", ".x.0123abc.tmp", "x.0123abcd.tmp")
+    ]
+    (tmp_path / ".x.89abcdef.tmp").mkdir()
+    write(tmp_path / "x")
+    assert not ours.exists()
+    assert all(path.read_text() == "half" for path in theirs)
+    assert (tmp_path / ".x.89abcdef.tmp").is_dir()
+
+
+def test_young_temporary_files_are_left_alone(tmp_path):
+    """Between its making and its lock a file has none, though somebody needs it."""
+    young = tmp_path / ".x.0123abcd.tmp"
+    young.write_text("about to be locked")
+    write(tmp_path / "x")
+    assert young.read_text() == "about to be locked"
+
+
+@pytest.mark.skipif(writing.fcntl is None, reason="needs locks")
+def test_the_temporary_file_of_a_writer_at_work_is_left_alone(tmp_path):
+    """However long it takes."""
+    with replacing(tmp_path / "x") as temporary:
+        left_behind(temporary, "slow")
+        write(tmp_path / "x", "quick")
+        assert temporary.read_text() == "slow"
+    assert snapshot(tmp_path) == {"x": b"slow"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from pathlib import Path
@@ -15,7 +16,16 @@ from bayesring import TensorRing
 from bayesring.checkpoint import generations
 from bayesring.checkpoint.manifest import open_checkpoint
 from bayesring.checkpoint.trees import classes_in, put_together, take_apart
-from tests.checkpoint.fits import data, fingerprint, run
+from bayesring.data.batches import Position
+from bayesring.data.labels import plain_labels
+from bayesring.data.observations import Observations
+from bayesring.fitting import Keep
+from bayesring.infer.schedule import Schedule
+from bayesring.likelihoods import Gaussian
+from bayesring.model.types import Given, RingSize
+from bayesring.priors import NormalGamma
+from bayesring.settings import resolve
+from tests.checkpoint.fits import SHAPE, data, fingerprint, run
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +87,18 @@ def test_killed_between_two_renames(begun: Path, expected: str) -> None:
     (begun / "chain-1.state").unlink()
     (begun / "fit.state").unlink()
     assert fingerprint(run("gibbs", begun)) == expected
+
+
+def test_the_older_generation_is_read_if_the_newer_is_gone_or_damaged(tmp_path: Path) -> None:
+    assert generations.read(tmp_path, "piece") is None
+    for number in (1, 2, 3):
+        generations.write(tmp_path, "piece", number, [np.arange(number)])
+    newest = tmp_path / "piece.state"
+    content = newest.read_bytes()
+    for damaged, expected in ((content, 3), (flipped(content, len(content) // 2), 2), (None, 2)):
+        newest.unlink() if damaged is None else newest.write_bytes(damaged)
+        plain, (array,) = generations.read(tmp_path, "piece") or (0, [None])
+        assert (plain, len(array)) == (expected, expected)
 
 
 @pytest.mark.parametrize("name", ["chain-0", "fit"])
@@ -230,3 +252,56 @@ def test_state_comes_back_as_it_was(tmp_path: Path) -> None:
     assert found[7] == tree[7]
     with pytest.raises(TypeError, match="cannot hold object"):
         take_apart(object())
+
+
+def test_classes_are_found_wherever_they_are() -> None:
+    """In tuples, lists, mappings and in each other."""
+    size, phase = RingSize(2, (1, 2)), Schedule.begin(9)
+    tree = {"a": [size, (phase,)], "b": {"c": [[Position(3, 4)]]}}
+    plain, arrays = take_apart(tree)
+    assert put_together(json.loads(json.dumps(plain)), arrays, classes_in(tree)) == tree
+    with pytest.raises(KeyError, match="RingSize"):
+        put_together(plain, arrays, classes_in([Position(0, 0)]))
+
+
+def test_other_offsets_are_refused(tmp_path: Path) -> None:
+    """What observations carry belongs to the data."""
+    coords, values = data("gibbs")
+    ring = TensorRing(1, warmup=1, draws=1, chains=1, random_state=0, progress=False)
+    for offset in (0.5, 0.75):
+        given = Given(offset=np.full(len(values), offset))
+        observed = Observations(coords, values, SHAPE, given=given)
+        if offset == 0.5:
+            ring.fit_observations(observed, plain_labels(3), keep=Keep(tmp_path, 0.0))
+            continue
+        with pytest.raises(ValueError, match="belongs to a fit with other data"):
+            ring.fit_observations(observed, plain_labels(3), keep=Keep(tmp_path, 0.0))
+
+
+def test_every_setting_is_a_fact() -> None:
+    """But for the number of threads and whether bars are shown, on which no result depends."""
+    parameters = TensorRing(random_state=0).get_params(deep=False)
+    before = resolve(parameters).facts()
+    others = {
+        "rank": 3,
+        "likelihood": Gaussian(2.0),
+        "inference": "online-em",
+        "prior": NormalGamma(),
+        "update": "entry",
+        "warmup": 301,
+        "draws": 201,
+        "chains": 3,
+        "max_memory": 2**20,
+        "dtype": "float32",
+        "batch_size": 100,
+        "epochs": 201,
+        "random_state": 1,
+    }
+    assert set(others) == set(parameters) - {"shape", "n_jobs", "progress"}
+    for name, value in others.items():
+        settings = parameters | {name: value}
+        if name == "update":
+            settings["prior"] = NormalGamma()
+            assert resolve(settings).facts() != resolve(settings | {"update": "slice"}).facts()
+        assert resolve(settings).facts() != before, name
+    assert resolve(parameters | {"n_jobs": 2, "progress": False}).facts() == before

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bayesring import TensorRing, TensorRingClassifier, complete
 from bayesring.checkpoint.keeping import Checkpoint
+from bayesring.checkpoint.trees import take_apart
+from bayesring.data.observations import Observations, in_order
+from bayesring.data.splitting import hold_out
+from bayesring.engine.streams import Streams
+from bayesring.infer import gibbs
+from bayesring.infer.chains import Chain, Length, explore
+from bayesring.infer.problem import Problem, make_problem
+from bayesring.likelihoods import Gaussian
+from bayesring.model.rank import StrandGrowth
+from bayesring.priors import NormalGamma, RingPrior
 from tests.checkpoint.fits import FITS, SHAPE, data, fingerprint, run, write_parquet
 from tests.checkpoint.kills import kill_all_kinds
 
@@ -51,6 +63,64 @@ def test_same_bits_wherever_it_ended(name: str, tmp_path: Path, cut: list[int]) 
         resumed = run(name, folder, source=source, n_jobs=2 - number % 2)
         assert fingerprint(resumed) == expected
         assert cut[1] <= writes - int(share * writes) + 8, "what was done is not done again"
+
+
+def test_all_of_a_chain_that_changes_is_found_again(tmp_path: Path) -> None:
+    """Whatever a scan of exploration alters: the next scan may need it."""
+    coords, values = data("gibbs")
+    whole = in_order(Observations(coords, (values - values.mean()) / values.std(), SHAPE))
+    explored, held = hold_out(whole, 3)
+    assert held is not None
+    likelihood, policy = Gaussian(), StrandGrowth()
+    problem = make_problem(explored, likelihood, RingPrior.of(NormalGamma()))
+
+    def new() -> Chain:
+        streams = Streams.of_chain(3, 0)
+        state = gibbs.init(streams, problem, policy.start(3))
+        checkpoint = Checkpoint(tmp_path, 0.0)
+        return Chain(0, streams, state, checkpoint=checkpoint, likelihood=likelihood)
+
+    chain, again, untouched = new(), new(), new()
+    length = Length(80, 5, 2**30)
+    explore(chain, problem, policy, length, held.data, until=33)
+    again.resume()
+    changed = 0
+    for each in fields(Chain):
+        if each.name == "checkpoint":
+            continue
+        found, expected, before = (
+            take_apart(getattr(one, each.name)) if each.name != "report" else (None, [])
+            for one in (again, chain, untouched)
+        )
+        assert found[0] == expected[0], each.name
+        for one, two in zip(found[1], expected[1], strict=True):
+            np.testing.assert_array_equal(one, two, err_msg=each.name)
+        changed += found[0] != before[0]
+    assert changed >= 6
+
+
+def test_a_chain_goes_on_with_the_likelihood_that_it_had(
+    tmp_path: Path, cut: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calibrated some scans ago, it bounds the noise until it is calibrated again."""
+    used: dict[tuple[object, int], object] = {}
+    step, short = gibbs.step, {"chains": 1, "draws": 2}
+
+    def noted(streams: Streams, scan: int, state: object, problem: Problem, *engine: object) -> Any:
+        used[streams.key, scan] = problem.likelihood
+        return step(streams, scan, state, problem, *engine)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(gibbs, "step", noted)
+    run("gibbs", None, **short)
+    expected = dict(used)
+    assert len(set(map(repr, expected.values()))) > 3
+    used.clear()
+    cut[:] = [33, 0]
+    with pytest.raises(PowerCut):
+        run("gibbs", tmp_path, **short)
+    cut[:] = [-1, 0]
+    run("gibbs", tmp_path, **short)
+    assert used == expected
 
 
 def test_a_finished_fit_is_not_run_again(tmp_path: Path, cut: list[int]) -> None:

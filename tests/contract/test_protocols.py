@@ -150,6 +150,10 @@ def test_likelihoods(rng, likelihood):
     residuals = (y - likelihood.mean(f, nuisance)) / np.sqrt(likelihood.variance(f, nuisance))
     assert abs(residuals.mean()) < 0.04
     assert abs(residuals.var() - 1) < 0.06
+    # their expectations lose less than any that are moved from there
+    losses = [likelihood.loss(y, likelihood.mean(f + gap, nuisance)) for gap in (0.0, 0.5, 1.0, -1)]
+    assert losses[0] < losses[1] < losses[2]
+    assert losses[0] < losses[3]
     statistics = likelihood.statistics(f, y, nuisance)
     halves = [
         likelihood.statistics(f[rows], y[rows], nuisance)

@@ -21,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
 from bayesring import TensorRing, TensorRingClassifier, load
+from bayesring.infer import chains
 
 SETTINGS = {"warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False}
 ONLINE = SETTINGS | {"inference": "online-em", "epochs": 1}
@@ -167,6 +168,35 @@ def test_scores_of_a_classifier(rng, labels):
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     np.testing.assert_array_equal(ring.predict(KEYS) == labels[1], proba[:, 1] > 0.5)
     assert ring.score(KEYS, y) == np.mean(ring.predict(KEYS) == y)
+
+
+def test_partial_fit_of_a_classifier_knows_its_labels():
+    y = np.where(EFFECT > 2.5, "yes", "no")
+    ring = TensorRingClassifier(2, **ONLINE).partial_fit(KEYS, y)
+    ring.partial_fit(KEYS[:5], np.full(5, "yes"))
+    assert ring.classes_.tolist() == ["no", "yes"]
+    with pytest.raises(ValueError, match=r"y holds maybe in row 1, but the classes are \['no'"):
+        ring.partial_fit(KEYS[:2], ["no", "maybe"])
+    named = TensorRingClassifier(2, **ONLINE).partial_fit(KEYS, y, classes=["yes", "no"])
+    np.testing.assert_array_equal(named.classes_, ["no", "yes"])
+
+
+def test_an_interrupted_classifier_has_the_labels_of_its_draws(monkeypatch):
+    """Not those of the fit before."""
+    step = chains.Chain.step
+
+    def interrupted(self, *arguments):
+        if self.scan == 40:
+            raise KeyboardInterrupt
+        return step(self, *arguments)
+
+    ring = TensorRingClassifier(2, **LONGER | {"chains": 1}).fit(KEYS, EFFECT > 2.5)
+    assert ring.classes_.tolist() == [False, True]
+    monkeypatch.setattr(chains.Chain, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ring.fit(KEYS, np.where(EFFECT > 2.5, "high", "low"))
+    assert ring.interrupted_
+    assert ring.classes_.tolist() == ["high", "low"]
 
 
 def test_a_classifier_from_a_column_saved_and_loaded(tmp_path):

@@ -237,6 +237,18 @@ def test_a_program_that_is_no_python_checks_in_its_own_process(monkeypatch):
     assert verdict.check_apart() is None
 
 
+def test_names_of_kernels_change_with_any_source(tmp_path, monkeypatch):
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("one\n")
+    monkeypatch.setattr(verdict, "_HERE", tmp_path)
+    found = [verdict.sources()]
+    (tmp_path / "b.py").write_text("two\n")
+    found.append(verdict.sources())
+    (tmp_path / "b.py").rename(tmp_path / "c.py")
+    found.append(verdict.sources())
+    assert len(set(found)) == 3
+
+
 def test_names_of_kernels_tell_the_choice():
     assert slices.draw_slices.py_func.__qualname__.endswith("-plain") == chosen.PLAIN
     assert verdict.sources() in slices.draw_slices.py_func.__qualname__

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from bayesring import TensorRing, load
-from bayesring.data.parquet import FileRows
+from bayesring.data.parquet import Coding, FileRows, ParquetRows, sources_of
+from bayesring.engine.streams import Streams
 from tests.online.planted import SHAPE, make, planted, rms
 
 MODES = ["who", "when", "what"]
@@ -54,6 +55,29 @@ def test_files_teach_as_well_as_memory(data, tmp_path):
         each.partial_fit(test.iloc[:500])
     np.testing.assert_array_equal(again.predict(test), other.predict(test))
     assert rms(again.predict(test) - truth) < 1.05 * error
+
+
+def test_held_out_rows_are_neither_learned_from_nor_chosen_by(data, tmp_path):
+    """Every row is held out or learned from, and none of both; the size has a sample of the rest.
+
+    Values tell the rows apart.
+    """
+    data[0].assign(seen=np.arange(5_000.0)).to_parquet(tmp_path / "a.parquet", row_group_size=700)
+    files = ParquetRows(tmp_path, MODES, "seen")
+    survey = files.survey()
+    sources = sources_of(files, survey, Coding(survey.labels), seed=3)
+    assert sources.is_held_out
+    held = set(sources.judged.values)
+    assert len(held) == 500
+    streams = Streams.of_chain(3, 0)
+    for rows, n in ((sources.part, 4_500), (sources.whole, 4_500), (sources.sample, 4_500)):
+        chunks = list(rows.chunks(streams, 0))
+        seen = np.concatenate([chunk.values for chunk in chunks])
+        assert len(set(seen)) == len(seen) == n
+        assert not held & set(seen)
+        columns = np.concatenate([chunk.columns for chunk in chunks], axis=1)
+        for own, counts in zip(columns, rows.counts, strict=True):
+            np.testing.assert_array_equal(np.bincount(own, minlength=len(counts)), counts)
 
 
 def test_binary_files(tmp_path):

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from bayesring import settings
+from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import Threads
 from bayesring.infer import members, online
-from bayesring.infer.estimate import curvatures, deviations
+from bayesring.infer.estimate import curvatures, deviations, draw_gaps
 from bayesring.infer.schedule import LATE
 from bayesring.likelihoods import Bernoulli
 from bayesring.model.rank import StrandGrowth
@@ -64,6 +65,42 @@ def test_draws_stand_in_pairs_around_the_estimate(real):
         found = np.cov(gaps[:, i].T)
         scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
         np.testing.assert_allclose(found / scale, expected / scale, atol=0.12)
+
+
+def test_held_out_rows_are_learned_from_in_the_end(real):
+    _, _, _, model = real
+    assert len(model.held_out_.values) == 300
+    assert [each.n_observations for each in model.estimates_] == [3_000] * 2
+
+
+def test_settling_leaves_the_calibration_alone(real, monkeypatch):
+    """Rows that were held out are learned from then, and can judge no more."""
+    X, y, _, _ = real
+    seen, look = [], members.look
+
+    def watched(member, feed, schedule, course, judges=True):
+        seen.append((schedule.phase, member.estimate.n_observations, judges))
+        return look(member, feed, schedule, course, judges)
+
+    monkeypatch.setattr(members, "look", watched)
+    model = make(2, shape=SHAPE, chains=1, epochs=12).fit(X[:600], y[:600])
+    settled = [judges for _, n, judges in seen if n == 600]
+    assert settled
+    assert not any(settled)
+    assert all(judges for _, n, judges in seen if n == 540)
+    assert model.posterior_.likelihood.max_precision is not None
+
+
+def test_the_width_that_was_chosen_is_that_of_the_draws(real, monkeypatch):
+    """Those kept, not only those by which it was chosen."""
+    X, y, _, _ = real
+    monkeypatch.setattr(online, "WIDTHS", (0.25,))
+    model = make(2, shape=SHAPE, epochs=1).fit(X[:600], y[:600])
+    for number, estimate in enumerate(model.estimates_):
+        assert estimate.width == 0.25
+        rng = Streams.of_chain(model.seed_, number).rng(1, Purpose.SPREAD)
+        expected = estimate.flat.flat + 0.25 * draw_gaps(estimate, rng, 40)
+        np.testing.assert_allclose(model.posterior_.chains[number].flat, expected)
 
 
 def test_binary_values_are_found():

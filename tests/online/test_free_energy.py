@@ -14,6 +14,7 @@ from bayesring.engine.streams import Streams
 from bayesring.infer import em
 from bayesring.infer import estimate as reading
 from bayesring.infer.em import Workspace
+from bayesring.likelihoods import Gaussian
 from bayesring.model import ring
 from bayesring.priors import Fixed, NormalWishart, RingPrior
 from tests.online.estimates import (
@@ -217,6 +218,21 @@ def test_e_steps_pass_the_moving_average_on(rng, monkeypatch):
         assert estimate.e_steps == number + 1
         np.testing.assert_array_equal(estimate.spreads[0], expected)
         assert estimate.spreads[1] is None  # of few slices all are looked at
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_statistics_stand_for_all_observations(rng, likelihood):
+    """Those of batches, brought to the number of all rows: of one that is all, its own."""
+    scene = make_scene(rng, likelihood, PRIORS[0], (3, 4, 2), (2, 3, 1), 1)
+    estimate, setting, columns, values = scene
+    fitted = estimate.fitted(columns, setting.engine)
+    expected = likelihood.statistics(fitted, values, estimate.nuisance)
+    np.testing.assert_allclose(learned(scene).statistics, expected)
+    count = 0 if isinstance(likelihood, Gaussian) else 1
+    assert expected[count] == len(values)
+    for parts in ([np.arange(7)], np.array_split(np.arange(len(values)), 5)):
+        found = learned(scene, parts=parts).statistics
+        np.testing.assert_allclose(found[count], len(values))
 
 
 def test_rows_that_a_batch_does_not_touch_rest(rng):

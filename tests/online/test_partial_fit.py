@@ -10,8 +10,13 @@ import pandas as pd
 import pytest
 
 from bayesring import TensorRing, load, settings
+from bayesring.data.batches import ArrayRows
+from bayesring.data.observations import Observations
+from bayesring.engine.streams import Streams
 from bayesring.engine.threads import ONE_THREAD
-from bayesring.infer.estimate import grown, prior_means, restarted
+from bayesring.infer import em
+from bayesring.infer.em import Setting
+from bayesring.infer.estimate import curvatures, grown, prior_means, restarted
 from bayesring.priors import EntryGamma, NormalGamma
 from tests.online.planted import SHAPE, make, planted, rms
 
@@ -151,6 +156,50 @@ def test_save_load_pickle_and_copy_go_on_alike(data, begun, tmp_path):
     others[0].save(grown)
     np.testing.assert_array_equal(load(grown).predict(X[later]), others[0].predict(X[later]))
     others[0].report(tmp_path / "report.html")  # without observations to show
+
+
+def test_observations_are_not_kept_in_part(data, begun):
+    """What the model was fitted to at first is not all that it has seen."""
+    X, y, _, _ = data
+    model, early = copy.deepcopy(begun[0]), begun[1]
+    assert len(model.observed_.values) == 1_200
+    model.partial_fit(X[early[:50]], y[early[:50]])
+    assert model.observed_ is None
+
+
+def test_slices_with_rows_before_wait_for_the_new_ones(data, begun, monkeypatch):
+    """New slices find their place first: until then, the others keep their bits."""
+    X, y, _, _ = data
+    estimate = begun[0].estimates_[0]
+    rows = np.flatnonzero(X[:, 0] == 13)
+    values = (y[rows] - begun[0].posterior_.location) / begun[0].posterior_.scale
+    later = ArrayRows(Observations(X[rows], values, SHAPE))
+    setting = Setting(begun[0].posterior_.likelihood, begun[0].prior_, ONE_THREAD)
+    seen, frozen = [], em.Workspace.frozen
+
+    def noted(self):
+        seen.append(frozen(self))
+        return seen[-1]
+
+    monkeypatch.setattr(em.Workspace, "frozen", noted)
+    wider = grown(estimate, SHAPE)
+    em.add(wider, later, Streams.of_chain(3, 0), 64, [0.01, 0.01], setting)
+    first = seen[0]
+    for mode, (core, before) in enumerate(zip(first.core_list, wider.core_list, strict=True)):
+        known = wider.counts[mode] > 0
+        np.testing.assert_array_equal(core[known], before[known])
+    assert not np.array_equal(first.core_list[0][13], wider.core_list[0][13])
+
+
+def test_the_curvature_of_before_is_what_holds_old_slices(begun):
+    """Growing keeps it, slice by slice; new slices have none."""
+    estimate = begun[0].estimates_[0]
+    wider = grown(estimate, SHAPE)
+    for mode in range(3):
+        found, before = curvatures(wider, mode), curvatures(estimate, mode)
+        assert before.min() > 0
+        np.testing.assert_array_equal(found[: len(before)], before)
+        assert not found[len(before) :].any()
 
 
 def test_order_and_threads_do_not_matter(data, begun):

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from bayesring import TensorRing, load
 from bayesring.command import cli
-from bayesring.report import again, contents, explorer, sections
+from bayesring.likelihoods import Gaussian
+from bayesring.report import again, contents, explorer, markup, sections
 from bayesring.report.page import render
 from bayesring.report.summary import Score
 from bayesring.settings import resolve
@@ -85,6 +86,48 @@ def test_labels_are_text_and_never_markup(pages):
     assert "<b>&fog" in words(parsed(pages["real"]))
     assert "2001-09-01" in pages["real"]
     assert "index by kind × place × month" in pages["real"]
+
+
+def test_every_piece_of_markup_escapes_what_it_is_given():
+    evil = '<img src="x">&'
+    pieces = [
+        markup.table([evil], [[markup.Cell(evil)], [markup.Cell(evil, 1.0)]], evil),
+        markup.facts({evil: evil}),
+        markup.listing([evil], "notes"),
+        markup.paragraph(evil),
+        markup.paragraph(evil, "note"),
+        markup.figure(evil, "", evil),
+        markup.section("name", evil),
+    ]
+    for piece, times in zip(pieces, (4, 2, 1, 1, 1, 2, 1), strict=True):
+        assert "<img" not in piece
+        assert piece.count("&lt;img src=&quot;x&quot;&gt;&amp;") == times
+
+
+def test_names_of_modes_and_values_are_text_and_never_markup(real_ring):
+    evil = "<i>&amp"
+    labels = LABELS._replace(names=(evil, "place", "month"), value=f"{evil}!")
+    page = render(real_ring._fitted()._replace(labels=labels), lambda _: None)
+    assert "<i>" not in page.replace(r"\u003ci>", "")
+    said = words(parsed(page))
+    assert evil in said
+    assert f"{evil}!" in said
+
+
+def test_infinite_settings_can_be_run_again():
+    X = np.argwhere(np.ones((3, 3), dtype=bool))
+    likelihood = Gaussian(max_precision=np.inf)
+    ring = TensorRing(1, likelihood=likelihood, **QUICK).fit(X, np.arange(9.0))
+    names: dict = {}
+    exec(again.code_again(ring.description_), names)
+    assert names["ring"].likelihood == likelihood
+
+
+def test_code_is_text_and_never_markup(real_ring):
+    description = dict(real_ring.description_)
+    description["parameters"] = description["parameters"] | {"dtype": "<i>&"}
+    page = render(real_ring._fitted()._replace(description=description), lambda _: None)
+    assert "dtype='<i>&'" in words(parsed(page))
 
 
 def test_binary_pages_speak_of_probabilities(pages):

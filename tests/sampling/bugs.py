@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesring.engine import operations
+from bayesring.engine.streams import Purpose
 from bayesring.infer import gibbs
 from bayesring.likelihoods import Gaussian
 from bayesring.model import rank
@@ -83,6 +84,16 @@ def transposed_complement(monkeypatch):
         return core, statistics
 
     monkeypatch.setattr(gibbs, "draw_core", draw_core)
+
+
+def blocks_share_their_noise(monkeypatch):
+    """The number of the block is left out of the stream of its slices."""
+
+    def noise(task, block):
+        rng = task.streams.rng(task.scan, Purpose.SLICES, block.mode)
+        return rng.standard_normal((block.bounds.size - 1, len(task.slice_prior.precision)))
+
+    monkeypatch.setattr(operations, "_noise", noise)
 
 
 def factor_dropped_in_the_wrong_core(monkeypatch):

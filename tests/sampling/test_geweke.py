@@ -8,16 +8,20 @@ so that the two belong to no common joint. The output of such a sampler looks fi
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from bayesring.data.blocks import blocks_of_modes
+from bayesring.data.observations import Observations
 from bayesring.engine.operations import UPDATES
+from bayesring.infer.problem import Method
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model.types import RingSize
 from bayesring.priors import GammaProcess, NormalGamma, NormalWishart, RingPrior, UnitWeights
 from tests.models import LIKELIHOODS, SAMPLERS, name_of
 from tests.sampling import bugs
-from tests.sampling.ladder import SIZE, geweke
+from tests.sampling.ladder import COORDS, SHAPE, SIZE, geweke
 
 LIMIT = 4.5
 DEFAULT = NormalWishart(extra_degrees=3.0)
@@ -25,12 +29,14 @@ WIDE = NormalWishart(scale=4.0, extra_degrees=3.0)  # omega hardly depends on a 
 GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
 PROCESS = GammaProcess(3.0)
 STRANDS, SQUARE = RingSize(2, (2, 1, 2)), RingSize(1, (2, 2, 2))
+SMALL = 2
+"""Observations per block, so few that every mode has several blocks and some slices are cut."""
 
 
-def run(likelihood, core_prior, update, seed, n, size=SIZE, weights=PROCESS):
+def run(likelihood, core_prior, update, seed, n, size=SIZE, weights=PROCESS, block_size=None):
     with threadpool_limits(1):
         prior = RingPrior((core_prior,), weights)
-        return geweke(likelihood, prior, UPDATES[update], seed, n, size)
+        return geweke(likelihood, prior, Method(UPDATES[update], block_size), seed, n, size)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
@@ -45,6 +51,25 @@ def test_default_prior(likelihood, seed):
 def test_one_strand_with_weights(likelihood, seed):
     result = run(likelihood, DEFAULT, "slice", seed, 8_000)
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+def test_several_blocks_per_mode_and_cut_slices(likelihood, seed):
+    """With strands and unit weights, as the estimator grows them."""
+    blocks = blocks_of_modes(Observations(COORDS, np.zeros(len(COORDS)), SHAPE), SMALL)
+    assert all(len(own) > 1 for own in blocks)
+    assert any(block.is_part for own in blocks for block in own)
+    assert sum(not block.is_part for block in blocks[1]) > 1
+    result = run(likelihood, DEFAULT, "slice", seed, 6_000, STRANDS, UnitWeights(), SMALL)
+    assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
+
+
+@pytest.mark.ci
+def test_several_blocks_catch_noise_that_they_share(monkeypatch, seed):
+    bugs.blocks_share_their_noise(monkeypatch)
+    result = run(GAUSSIAN, DEFAULT, "slice", seed, 6_000, STRANDS, UnitWeights(), SMALL)
+    assert abs(result.z).max() > LIMIT, f"seed {seed}: went unseen, {result.worst()}"
 
 
 def test_entry_wise_updates(seed):

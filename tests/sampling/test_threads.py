@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from bayesring import TensorRing
 from bayesring.data.blocks import Block, blocks_of_modes
 from bayesring.data.observations import Observations
 from bayesring.engine.operations import UPDATES, StatisticsTask
-from bayesring.engine.streams import Streams
+from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import ONE_THREAD, Threads
 from bayesring.infer import gibbs
 from bayesring.infer.chains import Length, Sampling, run_chains
@@ -24,10 +25,11 @@ from bayesring.model import ring
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth
 from bayesring.model.spec import Model
 from bayesring.model.types import RingSize
-from bayesring.priors import RingPrior
+from bayesring.priors import GammaProcess, NormalGamma, RingPrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coords
 
 SHAPE = (3, 40, 30)
+GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
 
 
 def make_data(rng, likelihood, n=600):
@@ -109,6 +111,42 @@ def test_same_bits_whoever_maps_the_blocks(rng, likelihood):
     assert max(asked) > 3
     for one, two in zip(forwards_state.cores, backwards_state.cores, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_slices_of_many_blocks_are_those_of_one(rng, monkeypatch, update):
+    """Cut or not: with the same noise for the same slice, it does not matter where blocks begin."""
+    likelihood, prior = GAUSSIAN, RingPrior((NormalGamma(),), GammaProcess(3.0))
+    data, size = make_data(rng, likelihood), RingSize(2, (2, 3, 2))
+    one, many = (
+        make_problem(data, likelihood, prior, Method(UPDATES[update], n)) for n in (10_000, 64)
+    )
+    assert all(len(own) > 2 for own in many.views)
+    assert any(block.is_part for block in many.views[0]) == UPDATES[update].cuts_slices
+    noise = [rng.standard_normal((n, np.prod(size.core_shape(d, 1)))) for d, n in enumerate(SHAPE)]
+    right = Streams.rng
+
+    def by_slice(self, scan, purpose, mode=0, number=0):
+        if purpose is not Purpose.SLICES:
+            return right(self, scan, purpose, mode, number)
+        first = problem.views[mode][number].first
+
+        def standard_normal(shape):
+            n_slices = shape[0] if isinstance(shape, tuple) else 1
+            return noise[mode][first : first + n_slices].reshape(shape)
+
+        return SimpleNamespace(standard_normal=standard_normal)
+
+    monkeypatch.setattr(Streams, "rng", by_slice)
+    streams, scans = Streams.of_chain(1, 0), []
+    for problem in (one, many):
+        state = gibbs.init(streams, problem, size)
+        for scan in (1, 2, 3):
+            state, _ = gibbs.step(streams, scan, state, problem)
+        scans.append(state)
+    for found, expected in zip(scans[1].cores, scans[0].cores, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(scans[1].nuisance, scans[0].nuisance, rtol=1e-7)
 
 
 def test_statistics_of_many_blocks_add_up_to_those_of_one(rng):
@@ -211,6 +249,22 @@ def test_a_block_that_fails_ends_the_map_and_leaves_the_threads_usable(failing):
         for results in (threads.map_blocks(number_of, None, blocks) for _ in range(50)):
             assert list(results) == list(range(20))
         assert next(iter(threads.map_blocks(number_of, None, blocks))) == 0
+
+
+def test_results_come_in_the_order_of_the_blocks():
+    """However long each takes: the first is ready last."""
+    others = threading.Semaphore(0)
+
+    def work(task, block):
+        if block.number:
+            others.release()
+            return block.number
+        for _ in range(5):
+            assert others.acquire(timeout=10)
+        return 0
+
+    with Threads(3) as threads:
+        assert list(threads.map_blocks(work, None, empty_blocks(6))) == list(range(6))
 
 
 def test_chains_share_the_threads_that_none_of_them_needs():

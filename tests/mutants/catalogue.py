@@ -1,0 +1,29 @@
+"""All planted bugs, package by package."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.of_checkpoint import CHECKPOINT
+from tests.mutants.of_data import DATA
+from tests.mutants.of_inference import ENGINE, INFER
+from tests.mutants.of_kernels import KERNELS
+from tests.mutants.of_model import LIKELIHOODS, MODEL, PRIORS
+from tests.mutants.of_pages import COMMAND, REPORT
+from tests.mutants.of_posterior import POSTERIOR
+from tests.mutants.of_public import DATASETS, PUBLIC
+
+MUTANTS: list[Mutant] = [
+    *KERNELS,
+    *ENGINE,
+    *INFER,
+    *MODEL,
+    *PRIORS,
+    *LIKELIHOODS,
+    *DATA,
+    *CHECKPOINT,
+    *POSTERIOR,
+    *PUBLIC,
+    *DATASETS,
+    *COMMAND,
+    *REPORT,
+]

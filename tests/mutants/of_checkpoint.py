@@ -1,0 +1,123 @@
+"""Bugs in what a fit keeps of itself, and in how it goes on."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+FAULTS = "tests/checkpoint/test_faults.py::"
+RESUME = "tests/checkpoint/test_resume.py::"
+
+CHECKPOINT = [
+    Mutant(
+        "a damaged file is read as if it were whole",
+        "checkpoint/generations.py",
+        "if hashlib.sha256(body).digest() != content[-DIGEST:]:",
+        "if False:",
+        (FAULTS + "test_the_older_generation_is_read_if_the_newer_is_gone_or_damaged",),
+    ),
+    Mutant(
+        "the older generation is never looked at",
+        "checkpoint/generations.py",
+        "for extension in (NEW, OLD):",
+        "for extension in (NEW,):",
+        (FAULTS + "test_the_older_generation_is_read_if_the_newer_is_gone_or_damaged",),
+    ),
+    Mutant(
+        "the older generation is not kept",
+        "checkpoint/generations.py",
+        "            os.replace(place, folder / (name + OLD))\n",
+        "            pass\n",
+        (FAULTS + "test_the_older_generation_is_read_if_the_newer_is_gone_or_damaged",),
+    ),
+    Mutant(
+        "arrays come back row by row that went column by column",
+        "checkpoint/generations.py",
+        'order: Any = "F" if each["fortran"] else "C"',
+        'order: Any = "C"',
+        (FAULTS + "test_state_comes_back_as_it_was",),
+    ),
+    Mutant(
+        "the end of a stage waits for its time to be written",
+        "checkpoint/keeping.py",
+        "if not always and begin < due:",
+        "if begin < due:",
+        (RESUME + "test_a_checkpoint_is_written_as_often_as_asked_for",),
+    ),
+    Mutant(
+        "a disk that is full ends the fit",
+        "checkpoint/keeping.py",
+        "            self._say_once(error)\n",
+        "            raise\n",
+        (FAULTS + "test_a_full_disk_warns_once_and_the_fit_goes_on",),
+    ),
+    Mutant(
+        "a full disk warns at every write",
+        "checkpoint/keeping.py",
+        "        self._failed = True\n",
+        "",
+        (FAULTS + "test_a_full_disk_warns_once_and_the_fit_goes_on",),
+    ),
+    Mutant(
+        "writing may take all of the time",
+        "checkpoint/keeping.py",
+        "max(self.every, (end - begin) / SHARE)",
+        "self.every",
+        (RESUME + "test_writing_takes_a_small_share_of_the_time",),
+    ),
+    Mutant(
+        "pieces share the time of their last write",
+        "checkpoint/keeping.py",
+        "self._due[piece] = end + wait",
+        "self._due = dict.fromkeys(self._due, end + wait)",
+        (RESUME + "test_a_checkpoint_is_written_as_often_as_asked_for",),
+    ),
+    Mutant(
+        "a folder is not held against a second fit",
+        "checkpoint/manifest.py",
+        "            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "            pass\n",
+        (FAULTS + "test_two_fits_do_not_share_a_folder",),
+    ),
+    Mutant(
+        "other data pass as the same",
+        "checkpoint/manifest.py",
+        "total.update(array.reshape(-1).view(np.uint8).data)",
+        "total.update(array.reshape(-1)[:1].view(np.uint8).data)",
+        (FAULTS + "test_other_data_are_refused",),
+    ),
+    Mutant(
+        "another release goes on with the folder",
+        "checkpoint/manifest.py",
+        "        if before == now:\n",
+        "        if before == now or name == VERSION:\n",
+        (FAULTS + "test_another_version_is_refused",),
+    ),
+    Mutant(
+        "a fit goes on though a setting has changed",
+        "checkpoint/manifest.py",
+        "        if before == now:\n",
+        "        if before == now or name not in (DATA, VERSION):\n",
+        (FAULTS + "test_another_fit_is_refused",),
+    ),
+    Mutant(
+        "a folder with other files is taken for an empty one",
+        "checkpoint/manifest.py",
+        "    if foreign:\n",
+        "    if False:\n",
+        (FAULTS + "test_a_folder_with_other_files_is_refused",),
+    ),
+    Mutant(
+        "numbers of NumPy come back as arrays",
+        "checkpoint/trees.py",
+        'return arrays[plain["scalar"]][()]',
+        'return arrays[plain["scalar"]]',
+        (FAULTS + "test_state_comes_back_as_it_was",),
+    ),
+    Mutant(
+        "classes inside of lists are not found again",
+        "checkpoint/trees.py",
+        "elif isinstance(tree, tuple | list):",
+        "elif isinstance(tree, tuple):",
+        (FAULTS + "test_classes_are_found_wherever_they_are",),
+    ),
+]

@@ -1,0 +1,291 @@
+"""Bugs in how data are read, coded, cut and written."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+FILES = "tests/online/test_files.py::"
+PARQUET = "tests/test_parquet.py::"
+ZONES = "tests/test_time_zones.py::"
+LABELS = "tests/test_labels.py::"
+WRITING = "tests/test_writing.py::"
+CSV = "tests/test_files.py::"
+COMPLETION = "tests/test_completion.py::"
+HELD_OUT = FILES + "test_held_out_rows_are_neither_learned_from_nor_chosen_by"
+
+DATA = [
+    Mutant(
+        "held-out rows of Parquet files are learned from",
+        "data/parquet/sources.py",
+        "part = FileRows(files, coding, chosen[is_held], counts)",
+        "part = FileRows(files, coding, NO_ROWS, counts)",
+        (HELD_OUT,),
+    ),
+    Mutant(
+        "held-out rows of Parquet files choose the size",
+        "data/parquet/sources.py",
+        "for own in (is_held, ~is_held))",
+        "for own in (is_held, is_held | True))",
+        (HELD_OUT,),
+    ),
+    Mutant(
+        "held-out rows of Parquet files stay in the counts",
+        "data/parquet/sources.py",
+        "own - np.bincount(",
+        "own - 0 * np.bincount(",
+        (HELD_OUT,),
+    ),
+    Mutant(
+        "every pass over Parquet files has the same order",
+        "data/parquet/rows.py",
+        "aside(seed, Purpose.FILES, epoch)",
+        "aside(seed, Purpose.FILES, 0)",
+        (PARQUET + "test_same_seed_same_chunks_other_epoch_other_order",),
+    ),
+    Mutant(
+        "rows to take and rows to skip are swapped",
+        "data/parquet/shuffling.py",
+        "files.observed(group, listed, keep=False)",
+        "files.observed(group, listed, keep=True)",
+        (PARQUET + "test_skip_and_take_are_complementary",),
+    ),
+    Mutant(
+        "what makes no full chunk is lost with its pool",
+        "data/parquet/shuffling.py",
+        "left = n % rows if more else 0",
+        "left = 0",
+        (PARQUET + "test_many_pools_hold_every_row_once",),
+    ),
+    Mutant(
+        "the row of an error is counted from the batch",
+        "data/parquet/reading.py",
+        "return self.begin + int(place if",
+        "return int(place if",
+        ("tests/test_parquet_errors.py::test_bad_rows_are_named",),
+    ),
+    Mutant(
+        "a file that ends too early is taken for whole",
+        "data/parquet/reading.py",
+        "if begin < group.begin + group.n_rows:",
+        "if begin < group.begin:",
+        ("tests/test_parquet_errors.py::test_files_that_end_before_their_last_row_are_named",),
+    ),
+    Mutant(
+        "row groups of a second file are numbered as those of the first",
+        "data/parquet/reading.py",
+        "Group(file, number, begin, first + begin, n_rows)",
+        "Group(file, number, begin, begin, n_rows)",
+        (PARQUET + "test_rows_are_numbered_over_all_files",),
+    ),
+    Mutant(
+        "variances of parts are added without the gap of their means",
+        "data/parquet/rows.py",
+        "self.squares += squares + gap**2 * self.n * len(values) / n",
+        "self.squares += squares",
+        (PARQUET + "test_every_kind_of_value",),
+    ),
+    Mutant(
+        "the choice of held-out rows ignores the seed",
+        "data/splitting.py",
+        "SeedSequence([seed, n])",
+        "SeedSequence([n])",
+        ("tests/test_splitting.py::test_the_choice_ignores_the_order_of_arrival",),
+    ),
+    Mutant(
+        "rows that rejoin come in the wrong places",
+        "data/splitting.py",
+        "whole[stayed], whole[held.places] = stayed_part, held_part",
+        "whole[: len(stayed_part)], whole[len(stayed_part) :] = stayed_part, held_part",
+        ("tests/test_splitting.py::test_what_was_held_out_goes_back_to_its_place",),
+    ),
+    Mutant(
+        "a pass that goes on begins at its first batch",
+        "data/batches.py",
+        "            if number >= behind:\n",
+        "            if True:\n",
+        ("tests/online/test_batches.py::test_any_position_will_do",),
+    ),
+    Mutant(
+        "every pass in memory has the same order",
+        "data/batches.py",
+        "streams.rng(epoch, Purpose.SHUFFLE)",
+        "streams.rng(0, Purpose.SHUFFLE)",
+        ("tests/online/test_batches.py::test_every_pass_has_an_order_of_its_own",),
+    ),
+    Mutant(
+        "what observations carry is not sorted with them",
+        "data/blocks.py",
+        "given.at(orders[mode]),",
+        "given,",
+        ("tests/test_blocks.py::test_what_observations_carry_stays_with_them",),
+    ),
+    Mutant(
+        "equal dates of different units are different labels",
+        "data/labels.py",
+        'return _coarsest(keys) if kind == "M" else keys',
+        "return keys",
+        (LABELS + "test_equal_dates_of_different_libraries_are_equal_labels",),
+    ),
+    Mutant(
+        "unknown keys stand for the last label",
+        "data/labels.py",
+        "np.where(levels[codes] == keys, codes, len(levels))",
+        "codes",
+        (LABELS + "test_coding_is_undone_by_looking_up",),
+    ),
+    Mutant(
+        "times in a zone are taken as they are written",
+        "data/labels.py",
+        "each.astimezone(datetime.UTC).replace(tzinfo=None)",
+        "each.replace(tzinfo=None)",
+        (ZONES + "test_python_times_of_several_zones_are_the_same_times",),
+    ),
+    Mutant(
+        "times without a zone are taken for times with one",
+        "data/labels.py",
+        "if (own is None) != (zone is None):",
+        "if False:",
+        (ZONES + "test_naive_and_aware_times_are_refused_for_each_other",),
+    ),
+    Mutant(
+        "some times with and some without a zone pass",
+        "data/labels.py",
+        "    if not aware.all():\n",
+        "    if False:\n",
+        (ZONES + "test_python_times_of_several_zones_are_the_same_times",),
+    ),
+    Mutant(
+        "tables of times lose their zone",
+        "data/tables.py",
+        ".dt.convert_time_zone(zone.name)",
+        "",
+        (ZONES + "test_labels_remember_the_zone_and_tables_have_it_again",),
+    ),
+    Mutant(
+        "new labels of a table stand before the known ones",
+        "data/tables.py",
+        "np.concatenate([level, new]) if",
+        "np.concatenate([new, level]) if",
+        ("tests/online/test_partial_fit.py::test_tables_bring_new_labels",),
+    ),
+    Mutant(
+        "rows without a value are observed as zero",
+        "data/tables.py",
+        "return Observations(self.coords[known], self.values[known], self.shape)",
+        "return Observations(self.coords, np.nan_to_num(self.values), self.shape)",
+        (LABELS + "test_rows_without_a_value_make_their_labels_known",),
+    ),
+    Mutant(
+        "007 is read as the number seven",
+        "data/csvfiles.py",
+        "return bool(np.array_equal(texts.astype(kind).astype(str), texts))",
+        "return len(texts.astype(kind)) > 0",
+        (CSV + "test_keys_become_numbers_or_dates_only_if_nothing_is_lost",),
+    ),
+    Mutant(
+        "a byte order mark becomes part of the first name",
+        "data/csvfiles.py",
+        'content.removeprefix(b"\\xef\\xbb\\xbf")',
+        "content",
+        (CSV + "test_a_byte_order_mark_and_windows_line_ends",),
+    ),
+    Mutant(
+        "the line of a bad value is counted without the header",
+        "data/csvfiles.py",
+        "in line {row + 2}, but",
+        "in line {row + 1}, but",
+        (CSV + "test_bad_csv",),
+    ),
+    Mutant(
+        "compressed tables hold the time of writing",
+        "data/csvfiles.py",
+        "fileobj=raw, mtime=0)",
+        "fileobj=raw)",
+        (CSV + "test_compressed_tables_are_gzip",),
+    ),
+    Mutant(
+        "texts that mean missing are no missing values",
+        "data/csvfiles.py",
+        '"NULL", "null", "None", "-")',
+        '"NULL", "null", "None")',
+        (CSV + "test_missing_values_in_csv",),
+    ),
+    Mutant(
+        "known cells of an array are replaced by zero",
+        "data/containers.py",
+        "result = self.values.copy() if keep else",
+        "result = self.values.copy() if not keep else",
+        (COMPLETION + "test_arrays_keep_what_is_known_and_fill_the_rest",),
+    ),
+    Mutant(
+        "appended rows get the values of the gaps",
+        "data/containers.py",
+        "np.concatenate([self.coded.coords[np.isnan(self.coded.values)], self.appended])",
+        "np.concatenate([self.appended, self.coded.coords[np.isnan(self.coded.values)]])",
+        (COMPLETION + "test_gaps_and_absent_cells_get_their_own_predictions",),
+    ),
+    Mutant(
+        "a temporary file stays behind after an error",
+        "data/writing.py",
+        "        _remove(temporary)\n        if held is not None:",
+        "        if held is not None:",
+        (WRITING + "test_an_interrupted_write_leaves_the_old_file_and_nothing_else",),
+    ),
+    Mutant(
+        "names are changed before the bytes are on the disk",
+        "data/writing.py",
+        "            _flush(temporary)\n",
+        "",
+        (WRITING + "test_bytes_are_on_the_disk_before_the_name",),
+    ),
+    Mutant(
+        "temporary files of a writer at work are removed",
+        "data/writing.py",
+        "        if held is not None:\n            path.unlink(missing_ok=True)\n"
+        "            os.close(held)\n",
+        "        path.unlink(missing_ok=True)\n",
+        (WRITING + "test_the_temporary_file_of_a_writer_at_work_is_left_alone",),
+    ),
+    Mutant(
+        "temporary files are removed before their writer can lock them",
+        "data/writing.py",
+        "if time.time() - path.stat().st_mtime < seconds:",
+        "if False:",
+        (WRITING + "test_young_temporary_files_are_left_alone",),
+    ),
+    Mutant(
+        "temporary files of other names are removed too",
+        "data/writing.py",
+        "if found and is_ours(found[1]) and",
+        "if found and",
+        (WRITING + "test_what_killed_writers_left_is_removed_and_nothing_else",),
+    ),
+    Mutant(
+        "a writer does not lock its temporary file",
+        "data/writing.py",
+        "            held = _hold(temporary)\n",
+        "",
+        (WRITING + "test_the_temporary_file_of_a_writer_at_work_is_left_alone",),
+    ),
+    Mutant(
+        "a folder that came meanwhile is replaced",
+        "data/writing.py",
+        "            _check_present(text, place, folder_format)\n            _swap",
+        "            _swap",
+        (WRITING + "test_a_file_put_into_a_store_meanwhile_is_not_lost",),
+    ),
+    Mutant(
+        "a store that could not be replaced is not put back",
+        "data/writing.py",
+        "                os.rename(old, place)\n",
+        "                pass\n",
+        (WRITING + "test_a_store_that_cannot_be_renamed_stays",),
+    ),
+    Mutant(
+        "a new file does not keep the rights of the old one",
+        "data/writing.py",
+        "            _keep_rights(place, temporary)\n",
+        "",
+        (WRITING + "test_rights_are_kept_and_hold_while_writing",),
+    ),
+]

@@ -1,0 +1,158 @@
+"""Bugs in what Numba compiles. Each costs a compilation: the tests named need few kernels."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+SLICES = "tests/kernels/test_slices.py::"
+FREE_ENERGY = "tests/online/test_free_energy.py::"
+
+KERNELS = [
+    Mutant(
+        "Polya-Gamma drawn at twice its argument",
+        "kernels/polyagamma.py",
+        "    z = 0.5 * abs(z)\n",
+        "    z = abs(z)\n",
+        ("tests/kernels/test_polyagamma.py::test_mean_and_variance_are_exact",),
+    ),
+    Mutant(
+        "proposals of Polya-Gamma from the right piece come at the wrong rate",
+        "kernels/polyagamma.py",
+        "rate = 0.125 * math.pi * math.pi + 0.5 * z * z",
+        "rate = 0.125 * math.pi * math.pi + 0.25 * z * z",
+        ("tests/kernels/test_polyagamma.py::test_laplace_transform_is_exact",),
+    ),
+    Mutant(
+        "quantiles of mixtures stop far from the solution",
+        "kernels/mixtures.py",
+        "1e-10 * spread",
+        "1e-1 * spread",
+        ("tests/kernels/test_mixtures.py",),
+    ),
+    Mutant(
+        "all entries of a draw share one number of noise",
+        "kernels/cholesky.py",
+        "out[j] += noise[j]",
+        "out[j] += noise[0]",
+        (SLICES + "test_draws_of_a_gaussian_are_those_of_numpy",),
+    ),
+    Mutant(
+        "a pivot that is infinite is taken for a good one",
+        "kernels/cholesky.py",
+        "if not (pivot > 0.0 and pivot < np.inf):",
+        "if not pivot > 0.0:",
+        (SLICES + "test_a_matrix_that_is_not_positive_definite_is_reported",),
+    ),
+    Mutant(
+        "the diagonal counts twice in the statistics of the weights",
+        "kernels/slices.py",
+        "sums[a] += 0.5 * own * row[a]",
+        "sums[a] += own * row[a]",
+        (SLICES + "test_weight_statistics_follow_from_slice_statistics",),
+    ),
+    Mutant(
+        "a slice's own factor of the prior precision is ignored",
+        "kernels/slices.py",
+        "precision if factor == 1.0 else factor * precision,",
+        "precision,",
+        (SLICES + "test_slices_may_have_a_prior_of_their_own_each",),
+    ),
+    Mutant(
+        "the prior's linear term of the first slice serves all",
+        "kernels/slices.py",
+        "linear[own_row(linear, j)]",
+        "linear[0]",
+        (SLICES + "test_slices_may_have_a_prior_of_their_own_each",),
+    ),
+    Mutant(
+        "an entry forgets what it was when it is drawn again",
+        "kernels/entrywise.py",
+        "scale * products + squares * old",
+        "scale * products",
+        ("tests/kernels/test_entrywise.py",),
+    ),
+    Mutant(
+        "residuals are not brought up to date between entries",
+        "kernels/entrywise.py",
+        "residual[t] -= change * weight[t] * feature[t]",
+        "residual[t] -= 0.0 * change",
+        ("tests/kernels/test_entrywise.py",),
+    ),
+    Mutant(
+        "curvature of earlier passes never fades",
+        "kernels/gradient.py",
+        "max(0.0, 1.0 - counts[row] / totals[row])",
+        "1.0",
+        (FREE_ENERGY + "test_curvature_is_that_of_the_last_pass",),
+    ),
+    Mutant(
+        "every batch meets the whole prior of a slice",
+        "kernels/gradient.py",
+        "share = counts[row] / totals[row]",
+        "share = 1.0",
+        (FREE_ENERGY + "test_gradients_are_slopes_of_the_free_energy",),
+    ),
+    Mutant(
+        "slices that shall rest move with the others",
+        "kernels/gradient.py",
+        "(rate if movable[row] else 0.0)",
+        "rate",
+        ("tests/online/test_partial_fit.py::test_slices_with_rows_before_wait_for_the_new_ones",),
+    ),
+    Mutant(
+        "Adam's second moment has the decay of the first",
+        "kernels/gradient.py",
+        "powers[row, 1] *= SECOND",
+        "powers[row, 1] *= FIRST",
+        (FREE_ENERGY + "test_rows_that_a_batch_does_not_touch_rest",),
+    ),
+    Mutant(
+        "keys in a gap of the table pass as known",
+        "kernels/pools.py",
+        "if place >= size or table[place] < 0:",
+        "if place >= size:",
+        ("tests/kernels/test_streams.py::test_counts_and_codes",),
+    ),
+    Mutant(
+        "a shuffle in which no row may stay in its place",
+        "kernels/pools.py",
+        "np.uint64(n - begin + 1)) >>",
+        "np.uint64(n - begin)) >>",
+        ("tests/test_parquet.py::test_permutation_is_uniform",),
+    ),
+    Mutant(
+        "a text equals every longer one that begins with it",
+        "kernels/hashing.py",
+        "    if end - begin != other_end - other_begin:\n        return False\n",
+        "",
+        ("tests/kernels/test_hashing.py::test_texts",),
+    ),
+    Mutant(
+        "values of one cell are left in the order of arrival",
+        "kernels/sorting.py",
+        "            if n - begin > 1:\n",
+        "            if n - begin > 100:\n",
+        ("tests/test_blocks.py::test_order_of_arrival_does_not_matter",),
+    ),
+    Mutant(
+        "plain loops add where they should subtract",
+        "kernels/loops.py",
+        "z[at + j] -= sums[j]",
+        "z[at + j] += sums[j]",
+        ("tests/kernels/test_dispatch.py::test_every_shape_of_a_table_gives_its_own_product",),
+    ),
+    Mutant(
+        "kernels from vectors and from loops are kept under one name",
+        "kernels/chosen.py",
+        '("-plain" if PLAIN else "")',
+        '""',
+        ("tests/kernels/test_fallbacks.py::test_names_of_kernels_tell_the_choice",),
+    ),
+    Mutant(
+        "kernels on disk are used though their sources have changed",
+        "kernels/verdict.py",
+        'path.name.encode() + b"\\0" + path.read_bytes()',
+        "path.name.encode()",
+        ("tests/kernels/test_fallbacks.py::test_names_of_kernels_change_with_any_source",),
+    ),
+]

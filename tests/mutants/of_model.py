@@ -1,0 +1,117 @@
+"""Bugs in the ring, its priors and its likelihoods."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+CONDITIONALS = "tests/sampling/test_conditionals.py"
+
+MODEL = [
+    Mutant(
+        "a strand's loss is compared with that of the first look",
+        "model/rank.py",
+        "look.losses[look.scan - 1 - self.every]",
+        "look.losses[self.every - 1]",
+        ("tests/test_rank.py::test_strands_are_judged_by_the_look_before",),
+    ),
+    Mutant(
+        "factors leave the wrong rows of the next core",
+        "model/rank.py",
+        "cores[after] = cores[after][:, :, keep]",
+        "cores[after] = cores[after][:, :, keep[::-1]]",
+        ("tests/test_rank.py::test_dropping_a_silent_factor_changes_no_entry",),
+    ),
+    Mutant(
+        "growth goes on when no look is left to judge it",
+        "model/rank.py",
+        "(growth if look.left >= self.every else 0.0)",
+        "growth",
+        ("tests/test_rank.py::test_nothing_is_added_that_no_later_look_could_judge",),
+    ),
+    Mutant(
+        "turning a bond moves entries",
+        "model/bonds.py",
+        "(basis.weights * column_scale * row_scale)[None]",
+        "(basis.weights * column_scale)[None]",
+        (
+            "tests/test_rank.py::"
+            "test_turning_a_bond_changes_no_entry_but_shows_what_each_direction_adds",
+        ),
+    ),
+    Mutant(
+        "the right half of a dense tensor is not turned",
+        "model/ring.py",
+        "np.swapaxes(right, 2, 3).reshape(-1, inner).T",
+        "right.reshape(-1, inner).T",
+        ("tests/test_ring.py::test_entries_and_dense_equal_einsum",),
+    ),
+    Mutant(
+        "weights that are zero are divided by",
+        "model/ring.py",
+        "where=own != 0",
+        "where=own == own",
+        ("tests/test_unseen.py::test_factors_that_weigh_nothing_do_no_harm",),
+    ),
+]
+
+PRIORS = [
+    Mutant(
+        "the gain's product ends one factor early",
+        "priors/gamma_process.py",
+        "shape = self.a0 + 0.5 * (gains.size - index)",
+        "shape = self.a0 + 0.5 * (gains.size - index - 1)",
+        (CONDITIONALS + "::test_gains",),
+    ),
+    Mutant(
+        "the Wishart has too few degrees of freedom",
+        "priors/normal_wishart.py",
+        "k_n, prior.nu + n_slices, scale_inverse",
+        "k_n, prior.nu + n_slices - 1, scale_inverse",
+        (CONDITIONALS + "::test_hyperparameters",),
+    ),
+    Mutant(
+        "the mean of the slices is not shrunk",
+        "priors/normal_gamma.py",
+        "m=n_slices * average / k_n,",
+        "m=average,",
+        (CONDITIONALS + "::test_hyperparameters",),
+    ),
+    Mutant(
+        "new slices have no noise of their own",
+        "priors/normal_wishart.py",
+        "return around_mean(noise, self.update_hyper(rng, core))",
+        "return around_mean(0.0 * noise, self.update_hyper(rng, core))",
+        ("tests/test_unseen.py::test_new_slices_and_core_are_distributed_as_a_larger_core",),
+    ),
+]
+
+LIKELIHOODS = [
+    Mutant(
+        "levels above 99 % are stuck at the last tail",
+        "likelihoods/gaussian.py",
+        "normal * tails[-1] /",
+        "np.copysign(NORMAL_TAILS[-1], normal) * tails[-1] /",
+        ("tests/test_gaussian.py::test_levels_beyond_the_last_tail_go_on_growing",),
+    ),
+    Mutant(
+        "the rate of the noise's precision forgets its prior",
+        "likelihoods/gaussian.py",
+        "self.beta0 + 0.5 * statistics[1]",
+        "0.5 * statistics[1]",
+        (CONDITIONALS,),
+    ),
+    Mutant(
+        "probabilities of ones and zeros are swapped in the loss",
+        "likelihoods/bernoulli.py",
+        "np.where(values > 0.5, expected, 1.0 - expected)",
+        "np.where(values < 0.5, expected, 1.0 - expected)",
+        ("tests/contract/test_protocols.py::test_likelihoods",),
+    ),
+    Mutant(
+        "a quantile of coin tosses on the wrong side",
+        "likelihoods/bernoulli.py",
+        "mean(axis=0) > 1.0 - level",
+        "mean(axis=0) > level",
+        ("tests/test_posterior.py::test_bernoulli_predictions",),
+    ),
+]

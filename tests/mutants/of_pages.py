@@ -1,0 +1,138 @@
+"""Bugs in commands and reports."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+CLI = "tests/test_cli.py::"
+NUMBERS = "tests/report/test_numbers.py::"
+PAGE = "tests/report/test_page.py::"
+
+COMMAND = [
+    Mutant(
+        "predictions of a command ignore their level",
+        "command/workflows.py",
+        "write_table(target, ring.predict_table(X, level))",
+        "write_table(target, ring.predict_table(X))",
+        (CLI + "test_a_model_is_that_of_its_seed",),
+    ),
+    Mutant(
+        "a model takes the place of its data",
+        "command/workflows.py",
+        '    _check_apart("the model", model, {"the input": source})\n',
+        "",
+        (CLI + "test_a_model_has_a_file_of_its_own",),
+    ),
+    Mutant(
+        "an interrupted fit is written though nobody asked for it",
+        "command/workflows.py",
+        "if not (self.partial and getattr(",
+        "if not (getattr(",
+        (CLI + "test_an_interrupted_command_writes_only_if_asked",),
+    ),
+    Mutant(
+        "the checkpoint of a command is not used",
+        "command/workflows.py",
+        "ring.fit_observations(observed, container.labels, container.kind, run.checkpoint)",
+        "ring.fit_observations(observed, container.labels, container.kind)",
+        (CLI + "test_commands_go_on_from_their_checkpoint",),
+    ),
+    Mutant(
+        "the density counts repeated cells twice",
+        "command/preview.py",
+        "density=distinct / prod(observed.shape)",
+        "density=len(observed.values) / prod(observed.shape)",
+        (CLI + "test_dry_run_without_gaps",),
+    ),
+    Mutant(
+        "interrupts end with the code of an error",
+        "command/cli.py",
+        "sys.exit(INTERRUPTED if interrupted else 2)",
+        "sys.exit(2)",
+        (CLI + "test_an_interrupted_command_writes_only_if_asked",),
+    ),
+    Mutant(
+        "a seed is not passed on",
+        "command/cli.py",
+        "inference=inference,\n"
+        '        chains="auto" if chains is None else chains,\n'
+        "        draws=draws,\n        warmup=warmup,\n        random_state=seed,\n",
+        "inference=inference,\n"
+        '        chains="auto" if chains is None else chains,\n'
+        "        draws=draws,\n        warmup=warmup,\n        random_state=0,\n",
+        (CLI + "test_a_model_is_that_of_its_seed",),
+    ),
+]
+
+REPORT = [
+    Mutant(
+        "cells of a table are markup",
+        "report/markup.py",
+        'return f"<td>{escape(cell.text)}</td>"',
+        'return f"<td>{cell.text}</td>"',
+        (PAGE + "test_labels_are_text_and_never_markup",),
+    ),
+    Mutant(
+        "what names stand for is markup",
+        "report/markup.py",
+        "<td>{escape(text)}</td></tr>",
+        "<td>{text}</td></tr>",
+        (PAGE + "test_every_piece_of_markup_escapes_what_it_is_given",),
+    ),
+    Mutant(
+        "sentences of a list are markup",
+        "report/markup.py",
+        '"".join(f"<li>{escape(item)}</li>"',
+        '"".join(f"<li>{item}</li>"',
+        (PAGE + "test_every_piece_of_markup_escapes_what_it_is_given",),
+    ),
+    Mutant(
+        "titles of pictures are markup",
+        "report/markup.py",
+        "<figcaption>{escape(title)}</figcaption>",
+        "<figcaption>{title}</figcaption>",
+        (PAGE + "test_every_piece_of_markup_escapes_what_it_is_given",),
+    ),
+    Mutant(
+        "names of modes are markup in the choice of axes",
+        "report/explorer.py",
+        "{escape(name)}</option>",
+        "{name}</option>",
+        (PAGE + "test_names_of_modes_and_values_are_text_and_never_markup",),
+    ),
+    Mutant(
+        "the code to reproduce is markup",
+        "report/again.py",
+        "{escape(code_again(fitted.description))}",
+        "{code_again(fitted.description)}",
+        (PAGE + "test_code_is_text_and_never_markup",),
+    ),
+    Mutant(
+        "means of repeated observations are their sums",
+        "report/cells.py",
+        "means = np.divide(sums, counts,",
+        "means = np.divide(sums, np.minimum(counts, 1),",
+        (NUMBERS + "test_a_part_shows_observed_values_and_means_of_repeated_ones",),
+    ),
+    Mutant(
+        "surprises are only those above",
+        "report/cells.py",
+        "np.argsort(-np.abs(distance),",
+        "np.argsort(-distance,",
+        (NUMBERS + "test_surprises_are_the_observations_furthest_off",),
+    ),
+    Mutant(
+        "values are corrected by themselves",
+        "report/summary.py",
+        "_reach(likelihood, errors[~check])",
+        "_reach(likelihood, errors[check])",
+        (NUMBERS + "test_correction_learnt_on_one_half_mends_the_other",),
+    ),
+    Mutant(
+        "an infinite setting cannot be run again",
+        "report/again.py",
+        "\"float('inf')\" if value == inf else repr(value)",
+        "repr(value)",
+        (PAGE + "test_infinite_settings_can_be_run_again",),
+    ),
+]
