@@ -115,8 +115,8 @@ go on with all of the training data. Hidden cells are never looked at.
 
 The calibration holds on average over cells like the training cells. It does not make each slice's
 intervals right if some slices are much noisier than others, nor those of cells unlike the known
-ones (a new station, the months after the last). Standard deviations, predictive samples, CRPS and
-log score are those of the normal mixture itself, without the stretching.
+ones (a new station, the months after the last). Standard deviations and predictive samples, and so
+CRPS, follow the intervals; the log score is that of the normal mixture itself.
 """
 
 

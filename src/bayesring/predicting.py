@@ -108,7 +108,8 @@ class Predicting(Reporting):
     ) -> FloatArray:
         """Predictive draws (n_draws, n), noise included; the cells of one row belong together.
 
-        The same every time, unless `random_state` says otherwise.
+        Their quantiles are the ends of `predict_interval` at every level, up to chance. The same
+        every time, unless `random_state` says otherwise.
         """
         posterior, coords = self._locate(X)
         own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state

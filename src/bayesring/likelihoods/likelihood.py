@@ -212,6 +212,21 @@ class Likelihood(ABC):
         """
         return self
 
+    @property
+    def stretch(self) -> float:
+        """Standard deviation of a new observation as calibrated, over that of the mixture."""
+        return 1.0
+
+    def calibrated(
+        self, samples: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Samples (m, n) of the mixture over draws, moved so that `quantile` gives their quantiles.
+
+        In every column by an increasing map, so that ranks stay. `fitted` is (draws, n) and
+        `nuisance` (draws, p), as for `quantile`.
+        """
+        return samples
+
     def concerns(self, nuisance: FloatArray) -> list[str]:
         """Sentences on what is wrong with the draws (draws, p) of the parameters, if anything."""
         return []
