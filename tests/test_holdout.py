@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from bayesring import TensorRing, metrics
 from bayesring.data.observations import Observations

@@ -133,3 +133,5 @@ class Sources(NamedTuple):
     """Rows on which the size of the ring is chosen."""
     is_held_out: bool
     """Whether those that judge were held out."""
+    in_memory: Observations | None = None
+    """All observations, unless they are read from files."""

@@ -22,6 +22,9 @@ LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
 PSEUDO = 100
 """Held-out values that weigh as much as the belief that nothing needs calibrating."""
+PSEUDO_SIZES = 10
+"""The same for the size of all normal scores together."""
+SMALLEST_SIZE = 0.25
 SIZES = np.append(0.0, NORMAL_TAILS)
 """|z| at which `tails` give t(|z|), after t(0) = 0."""
 PLACES = 8.0 * np.sinh(np.linspace(-2.0, 2.0, 41)) / np.sinh(2.0)
@@ -199,6 +202,12 @@ class Gaussian(Likelihood):
         """1 / tau."""
         return np.broadcast_to(1.0 / nuisance[..., :1], fitted.shape)
 
+    def cdf(
+        self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Phi((y - f) sqrt(tau))."""
+        return np.asarray(ndtr((values - fitted) * np.sqrt(nuisance[..., :1])))
+
     def quantile(
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
@@ -221,6 +230,22 @@ class Gaussian(Likelihood):
         sizes = np.abs(values - mean) / np.sqrt(noise + variance)
         tails = share * np.quantile(sizes, LEVELS) + (1 - share) * NORMAL_TAILS
         return replace(self, max_precision=1.0 / (share * noise), tails=tuple(tails.tolist()))
+
+    def calibrate_by_ranks(self, ranks: FloatArray) -> Gaussian:
+        """Set the tails by normal scores z_n = Phi^-1(F(y_n)): quantiles of |z_n| are t's values.
+
+        Few values say how wide intervals are to be, but not how each level is: quantiles are drawn
+        towards those of a normal of their own size as if by `PSEUDO` values more, and that size
+        towards one as if by `PSEUDO_SIZES`. Intervals shrink by no more than `SMALLEST_SIZE`:
+        values that are all equal say little of the next.
+        """
+        sizes = np.abs(ndtri(np.clip(ranks, 1e-12, 1 - 1e-12)))
+        half, most = np.quantile(sizes, (0.5, 0.9)) / ndtri((0.75, 0.95))
+        own = (sizes.size * 0.5 * (half + most) + PSEUDO_SIZES) / (sizes.size + PSEUDO_SIZES)
+        share = sizes.size / (sizes.size + PSEUDO)
+        tails = share * np.quantile(sizes, LEVELS) + (1 - share) * own * NORMAL_TAILS
+        tails = np.maximum(tails, SMALLEST_SIZE * NORMAL_TAILS)
+        return replace(self, tails=tuple(tails.tolist()))
 
     def calibrated_level(self, level: float) -> float:
         """Level of the normal at which a new observation stays below its quantile that often."""

@@ -91,7 +91,7 @@ class Likelihood(ABC):
         self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """P(y_n <= values | f_n, nuisance), from which `quantile` works unless it has its own."""
-        raise NotImplementedError(f"{type(self).__name__} has neither cdf nor quantile.")
+        raise NotImplementedError(f"{type(self).__name__} has no cdf.")
 
     def quantile(
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
@@ -209,6 +209,14 @@ class Likelihood(ABC):
         """The likelihood with its open bounds set by held-out observations.
 
         `values` (n,) are the held-out values, `mean` and `variance` (n,) those of E[y | f] there.
+        """
+        return self
+
+    def calibrate_by_ranks(self, ranks: FloatArray) -> Self:
+        """The likelihood with its quantiles set by F(y_n), (n,), of values that were left out.
+
+        F is the distribution function of the mixture over draws, from `cdf`; for likelihoods that
+        calibrate themselves and have too few observations to hold out some.
         """
         return self
 
