@@ -94,7 +94,8 @@ def test_without_training_data_it_says_what_is_missing():
 
 
 @pytest.mark.parametrize(
-    ("coverage", "believable"), [(0.9, True), (0.87, True), (0.8, False), (1.0, True)]
+    ("coverage", "believable"),
+    [(0.9, True), (0.87, True), (0.8, False), (0.96, True), (1.0, False)],
 )
 def test_the_verdict_follows_coverage(rng, coverage, believable):
     ranks = rng.random((20, 4_000))
