@@ -112,8 +112,8 @@ RESULTS ?= $(if $(filter docs,$(OUT)),paper/results,$(OUT))
 reproduce: $(VENV)/.peers  ## the paper's tables and figures next to ours, into docs; continues where it stopped
 	$(BIN)/python -m paper.reproduce $(WHAT) --out $(OUT) --results $(RESULTS) $(if $(QUICK),--quick) $(if $(AGAIN),--again) $(if $(JOBS),--jobs $(JOBS)) $(foreach each,$(ONLY),--only '$(each)')
 
-reliability: setup  ## measured coverage of intervals on real data, into docs/reliability.md
-	$(BIN)/python -m paper.reliability
+reliability: setup  ## measured coverage of intervals on real and simulated data, into docs/reliability.md; goes on where it stopped
+	$(BIN)/python -m paper.reliability $(if $(QUICK),--quick) $(if $(AGAIN),--again)
 
 clean:  ## remove what the targets above created
 	rm -rf $(VENV) build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesring.checkpoint.manifest import seed_in
 from bayesring.data import inputs
 from bayesring.data.labels import Labels, axes_of
-from bayesring.data.observations import COMPACT, Observations, in_order
+from bayesring.data.observations import COMPACT, Observations, in_order, joined
 from bayesring.engine.threads import Threads
 from bayesring.fitting import (
     NOTHING_KEPT,
@@ -211,7 +211,8 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
         """Go on with new observations; only for online EM. The first call fits.
 
-        What was learned before enters as a prior: the old observations are not needed again.
+        What was learned before enters as a prior: the old observations are not needed again. If
+        they are kept (`observed_`), short chains over all observations give the draws.
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
         Interrupted, it leaves the model as it was.
@@ -223,10 +224,11 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         model = settings.model._replace(likelihood=posterior.likelihood, prior=self.prior_)
-        estimates, drawn = fit_more(self.estimates_, data, model, settings)
+        everything = joined(self.observed_, data)
+        estimates, drawn = fit_more(self.estimates_, data, model, settings, everything)
         # only here, at the end, anything changes
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
-        self.estimates_, self.labels_, self.observed_ = estimates, labels, None
+        self.estimates_, self.labels_, self.observed_ = estimates, labels, everything
         self.n_observations_ += len(data.values)
         self._set_fitted()
         return self

@@ -142,11 +142,16 @@ def _learn(
 
 
 def fit_more(
-    estimates: Sequence[RingEstimate], data: Observations, model: Model, settings: Settings
+    estimates: Sequence[RingEstimate],
+    data: Observations,
+    model: Model,
+    settings: Settings,
+    everything: Observations | None = None,
 ) -> tuple[list[RingEstimate], list[Draws]]:
     """Continue learning; the given estimates are not modified.
 
-    Modes may have grown, and a draw with them: it must still fit.
+    `everything` holds all observations so far, `data` among them, if they are known. Modes may
+    have grown, and a draw with them: it must still fit.
     """
     if not estimates:
         raise ValueError(
@@ -155,8 +160,12 @@ def fit_more(
         )
     settings.check_draw_fits(data.shape, estimates[0].size, len(estimates))
     learning = settings.learning(len(data.values), data.scale, len(estimates))
+    if everything is not None:
+        everything = standardised(everything, data.location, data.scale)
     with Threads(settings.n_jobs) as engine:
-        return online.learn_more(estimates, data, model.likelihood, model.prior, learning, engine)
+        return online.learn_more(
+            estimates, data, model.likelihood, model.prior, learning, engine, everything
+        )
 
 
 def bound(model: Model, shape: Sequence[int], axes: Sequence[Axis] | None = None) -> Model:

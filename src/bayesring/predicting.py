@@ -16,10 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
 from bayesring.data import inputs
 from bayesring.data.labels import Labels, NewLabels
-from bayesring.data.observations import HeldOut, Observations
+from bayesring.data.observations import HeldOut, Observations, standardised
 from bayesring.data.tables import describe_new, open_table, values_of
 from bayesring.engine.streams import Purpose, aside
+from bayesring.infer import selfcheck
 from bayesring.infer.estimate import RingEstimate
+from bayesring.infer.selfcheck import SelfCheck
 from bayesring.infer.state import Trace
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior import Posterior
@@ -108,7 +110,8 @@ class Predicting(Reporting):
     ) -> FloatArray:
         """Joint predictive draws (n_draws, n), noise included; each row is one draw of all cells.
 
-        The same on every call unless `random_state` is given.
+        Their quantiles are the ends of `predict_interval` at every level, up to chance. The same
+        every time, unless `random_state` says otherwise.
         """
         posterior, coords = self._locate(X)
         own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state
@@ -152,6 +155,39 @@ class Predicting(Reporting):
     def _warn_of(self, found: Diagnostics, stacklevel: int) -> None:
         if found.problems:
             warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=stacklevel)
+
+    def check(self) -> SelfCheck:
+        """Whether the intervals can be believed on this table, by simulation.
+
+        Values are simulated from 20 of the kept draws at the training cells; together with the
+        observed ones, at most 5,000 in all, most of them are fitted anew at the rank found, and
+        the others are looked up in their predictive distributions. No more scans are made than the
+        fit took. The observed values are compared with the draws, too. ``print(ring.check())``
+        says in a sentence what came out; see `bayesring.infer.selfcheck`.
+        """
+        posterior, data = self._posterior(), self.observed_
+        if data is None:
+            raise ValueError(
+                "check() simulates values at the training cells, but the model has not kept them: "
+                "it was fitted from files, or to 500,000 observations or more."
+            )
+        data = standardised(data, posterior.location, posterior.scale)
+        scans = sum(len(trace.log_likelihood) for trace in self.trace_)
+        if not self.sampled_:
+            scans = sum(int(draws.scans[-1]) for draws in posterior.chains)
+        fitted = selfcheck.Fitted(
+            posterior.chains,
+            posterior.shape,
+            posterior.likelihood,
+            self.prior_,
+            data,
+            self.seed_,
+            scans,
+        )
+        from bayesring.progress import step_progress
+
+        with step_progress(bool(getattr(self, "progress", False)), selfcheck.REFITS) as step:
+            return selfcheck.run(fitted, posterior.engine, step)
 
     def to_datatree(self, X: Any = None) -> Any:
         """Draws of noise, log likelihood and the entries at `X` as an `xarray.DataTree`.

@@ -54,7 +54,9 @@ def test_intervals_cover(real):
 def test_draws_stand_in_pairs_around_the_estimate(real):
     """Equation (23): antithetic pairs whose middle is the estimate, slices of that precision."""
     _, _, _, model = real
-    for estimate, draws in zip(model.estimates_, model.posterior_.chains, strict=True):
+    learning = members.Learning(3, 2, draws=40, max_bytes=2**20, batch_size=512, epochs=1)
+    for number, estimate in enumerate(model.estimates_):
+        draws = online.draw(estimate, Streams.of_chain(3, number), learning)
         np.testing.assert_allclose(draws.flat[0] + draws.flat[1], 2 * estimate.flat.flat)
     rng, estimate = np.random.default_rng(0), model.estimates_[0]
     gaps = deviations(estimate, 1, rng, 4_000).reshape(4_000, SHAPE[1], -1)
@@ -95,6 +97,7 @@ def test_the_width_that_was_chosen_is_that_of_the_draws(real, monkeypatch):
     """Those kept, not only those by which it was chosen."""
     X, y, _, _ = real
     monkeypatch.setattr(online, "WIDTHS", (0.25,))
+    monkeypatch.setattr(online, "MOST_SAMPLED", 0)
     model = make(2, shape=SHAPE, epochs=1).fit(X[:600], y[:600])
     for number, estimate in enumerate(model.estimates_):
         assert estimate.width == 0.25

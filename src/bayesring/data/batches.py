@@ -132,4 +132,6 @@ class Sources(NamedTuple):
     sample: Rows
     """Rows on which the size of the ring is chosen."""
     is_held_out: bool
-    """Whether the observations used to judge rings were held out."""
+    """Whether those that judge were held out."""
+    in_memory: Observations | None = None
+    """All observations, unless they are read from files."""

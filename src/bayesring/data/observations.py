@@ -13,7 +13,7 @@ import numpy as np
 from bayesring.kernels import sorting
 from bayesring.model.types import FloatArray, IntArray, Observations
 
-__all__ = ["COMPACT", "HeldOut", "Observations", "in_order", "standardised"]
+__all__ = ["COMPACT", "HeldOut", "Observations", "in_order", "joined", "standardised"]
 
 COMPACT = 500_000
 """Number of observations from which values are stored in float32."""
@@ -60,6 +60,18 @@ def in_order(data: Observations) -> Observations:
     sorting.take_standard(data.values, order, data.location, data.scale, values)
     sorting.sort_ties(columns, values)
     return Observations(columns.T, values, data.shape)
+
+
+def joined(old: Observations | None, new: Observations) -> Observations | None:
+    """All observations in order, in the units of the data; None if the old ones are not kept.
+
+    Modes may have grown. The units named by `new` are left out.
+    """
+    if old is None or not (old.given.is_empty and new.given.is_empty):
+        return None
+    coords = np.concatenate([old.coords, new.coords])
+    values = np.concatenate([old.values, new.values])
+    return in_order(Observations(coords, values, new.shape)) if len(values) < COMPACT else None
 
 
 def standardised(data: Observations, location: float, scale: float) -> Observations:

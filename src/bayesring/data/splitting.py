@@ -40,6 +40,17 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
     return _some(data, ~held), Held(_some(data, held), np.flatnonzero(held))
 
 
+def folds_of(n: int, folds: int, seed: int) -> IntArray:
+    """Which of the folds, equal in size up to one, each of `n` sorted observations is in, (n,)."""
+    rng = Generator(Philox(SeedSequence([seed, n, folds])))
+    return np.asarray(rng.permutation(np.arange(n) % folds))
+
+
+def left_out(data: Observations, chosen: NDArray[np.bool]) -> tuple[Observations, Observations]:
+    """Those of sorted observations that are not `chosen`, and those that are."""
+    return _some(data, ~chosen), _some(data, chosen)
+
+
 def rejoin(explored: Observations, held: Held) -> Observations:
     """The sorted observations before `hold_out` removed some."""
     n = len(explored.values) + len(held.places)

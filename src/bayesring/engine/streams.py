@@ -48,6 +48,18 @@ class Streams(NamedTuple):
         first, second = SeedSequence([seed, chain]).generate_state(2, np.uint64)
         return cls((int(first), int(second)))
 
+    @classmethod
+    def of_fold(cls, seed: int, chain: int, fold: int) -> Streams:
+        """Streams of one chain while it leaves out one fold of the observations."""
+        first, second = SeedSequence([seed, chain, fold]).generate_state(2, np.uint64)
+        return cls((int(first), int(second)))
+
+    @classmethod
+    def of_refit(cls, seed: int, number: int) -> Streams:
+        """Streams of a fit to values that the model itself simulated."""
+        first, second = SeedSequence([seed, number, 0, 1]).generate_state(2, np.uint64)
+        return cls((int(first), int(second)))
+
     def rng(self, scan: int, purpose: Purpose, mode: int = 0, block: int = 0) -> Generator:
         """Create the generator for one purpose in one block of one mode of one scan."""
         counter = np.array([0, block, mode * PURPOSES + purpose, scan], dtype=np.uint64)

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -18,12 +18,12 @@ import numpy as np
 
 from bayesring.checkpoint import NOWHERE, Checkpoint
 from bayesring.data.blocks import observations_of
-from bayesring.data.observations import Observations
+from bayesring.data.observations import Observations, in_order
 from bayesring.data.splitting import hold_out, rejoin
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import ONE_THREAD
-from bayesring.infer import gibbs, holdout
+from bayesring.infer import folds, gibbs, holdout
 from bayesring.infer.holdout import RunningMoments, Watch
 from bayesring.infer.problem import BrokenChain, Method, Problem, StepInfo, make_problem
 from bayesring.infer.state import Draws, Outcome, ScanReport, Trace
@@ -267,23 +267,31 @@ def run_chains(
     engine: Engine,
     report: Callable[[ScanReport], None] | None = None,
     checkpoint: Checkpoint = NOWHERE,
+    starts: Sequence[RingState] = (),
 ) -> Outcome:
     """Run several chains on an open engine, resuming from the checkpoint.
 
-    If interrupted once every chain has a kept draw, return those draws and the interrupt.
+    They begin at random, or at `starts`. Where nothing could be held out, observations are left
+    out in folds afterwards, so that intervals can be calibrated; draws are not touched by that.
+    Interrupted when every chain has kept a draw, it returns what there is, and why.
     """
     likelihood, prior, policy = model
     length, seed, n_chains, method, scale = sampling
     explored, held, predicted = data, None, None
-    wanted = likelihood.calibrates or policy.judges
-    if wanted and length.explore - length.adapt >= CALIBRATE_AFTER:
+    calibrates, long_enough = (
+        likelihood.calibrates,
+        length.explore - length.adapt >= CALIBRATE_AFTER,
+    )
+    if (calibrates or policy.judges) and long_enough:
         explored, held = hold_out(data, seed)
+    crossed = calibrates and long_enough and held is None and len(data.values) >= folds.FEWEST
+    few = in_order(data) if crossed else None
     shape, size = data.shape, policy.start(len(data.shape))
     empty = Problem(shape, (), (), likelihood, prior.for_shape(shape), method.update, method.dtype)
     chains = []
     for number in range(n_chains):
         streams = Streams.of_chain(seed, number)
-        state = gibbs.init(streams, empty, size)
+        state = starts[number] if starts else gibbs.init(streams, empty, size)
         chains.append(
             Chain(number, streams, state, scale, report, checkpoint, likelihood=likelihood)
         )
@@ -327,5 +335,10 @@ def run_chains(
             if not all(chain.kept for chain in chains):
                 raise
             interrupt = error
+    if few is not None and interrupt is None:
+        crossing = folds.Crossing(likelihood, prior, method, seed)
+        states = [chain.state for chain in chains]
+        ranks = folds.ranks_left_out(few, states, crossing, engine)
+        likelihood = likelihood.calibrate_by_ranks(ranks)
     found = [(chain.draws, chain.trace) for chain in chains]
     return Outcome(likelihood, found, predicted, interrupt=interrupt)

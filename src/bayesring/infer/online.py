@@ -5,8 +5,10 @@
 2. **Members.** More rings of that size learn from other starts. They end in different places, and
    their predictions are averaged.
 3. **Settling.** Held-out observations join the rest, and every ring goes on a little while.
-4. **Draws.** Every slice is taken to be normal around its estimate, with the precision of data and
-   prior together. Draws of it are kept as those of a chain would be.
+4. **Draws.** Short chains of the Gibbs sampler start from the rings as they were before settling,
+   and calibrate the likelihood as any chains do. Where the data are too many or in files, every
+   slice is taken to be normal around its estimate instead, with the precision of data and prior
+   together, and draws of it are kept as those of a chain would be.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from bayesring.data.splitting import hold_out
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.infer import em
+from bayesring.infer.chains import Length, Sampling, run_chains
 from bayesring.infer.em import Setting
 from bayesring.infer.estimate import (
     RingEstimate,
@@ -42,7 +45,9 @@ from bayesring.infer.members import (
 )
 from bayesring.infer.state import Draws, Outcome
 from bayesring.likelihoods import Likelihood
-from bayesring.model.types import FloatArray, IntArray, RingSize
+from bayesring.model.rank import FixedRank
+from bayesring.model.spec import Model
+from bayesring.model.types import FloatArray, IntArray, RingSize, RingState
 from bayesring.priors import RingPrior
 
 WORSE, TRIES = 0.01, 3
@@ -53,6 +58,12 @@ JUDGED_DRAWS = 50
 """Draws per ring by which held-out observations are predicted."""
 WIDTHS = (1.0, 0.75, 0.5, 0.25)
 """Factors of the deviations of slices, of which held-out observations choose one."""
+SETTLE = 80
+"""Scans before the first draw of a chain that starts from a ring learned."""
+MOST_SAMPLED = 2**17
+"""Observations up to which draws are those of chains around the rings."""
+FEWEST_DRAWS, MOST_SCANNED = 10, 2**21
+"""Draws of such a chain at least, and observations that all its draws together may take."""
 MORE_RATES = tuple(0.0025 * 0.5 ** (step // 4) for step in range(20))
 """Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
 
@@ -64,7 +75,7 @@ def sources_in_memory(data: Observations, seed: int) -> Sources:
     part = ArrayRows(explored)
     whole = part if held is None else ArrayRows(data)
     judged = explored if held is None else held.data
-    return Sources(part, whole, judged, part, held is not None)
+    return Sources(part, whole, judged, part, held is not None, data)
 
 
 def run(
@@ -95,6 +106,7 @@ def run(
         lambda each: fresh(each, size, sources.part, f"ring-{each}"), others
     )
     members = [first, *members] if tried else members
+    learned, open_likelihood = [each.estimate for each in members], likelihood
     likelihood, predicted, width = judge(members, course, likelihood, sources.is_held_out)
     members = [
         each._replace(likelihood=likelihood, estimate=each.estimate._replace(width=width))
@@ -103,13 +115,55 @@ def run(
     if sources.whole is not sources.part:
         members = engine.map_pieces(lambda each: rejoin(each, sources.whole, course), members)
     members = engine.map_pieces(lambda each: measured(each, sources.whole, course), members)
-    drawn = engine.map_pieces(
-        lambda each: draw(each.estimate, course.streams(each), learning), members
-    )
+    data = sources.in_memory
+    if data is not None and len(data.values) <= MOST_SAMPLED:
+        sampled = sample_around(learned, data, open_likelihood, course)
+        likelihood, predicted = sampled.likelihood, sampled.held_out
+        drawn = [own for own, _ in sampled.chains]
+    else:
+        drawn = engine.map_pieces(
+            lambda each: draw(each.estimate, course.streams(each), learning), members
+        )
     chains = [(own, each.trace) for own, each in zip(drawn, members, strict=True)]
     estimates = tuple(each.estimate for each in members)
     failure = next((each.failure for each in members if each.failure), None)
     return Outcome(likelihood, chains, predicted, False, estimates, failure)
+
+
+def sample_around(
+    estimates: Sequence[RingEstimate], data: Observations, likelihood: Likelihood, course: Course
+) -> Outcome:
+    """Short chains that start from the rings learned.
+
+    If the likelihood is still to be calibrated, they explore without the observations that the
+    rings have not seen either, so that these can judge them.
+    """
+    learning, prior = course.learning, course.prior
+    starts = [
+        state_of(each, prior, Streams.of_chain(learning.seed, number))
+        for number, each in enumerate(estimates)
+    ]
+    n_draws = min(learning.draws, max(FEWEST_DRAWS, MOST_SCANNED // max(1, len(data.values))))
+    length = Length(SETTLE, n_draws, learning.max_bytes)
+    sampling = Sampling(length, learning.seed, len(starts), scale=learning.scale)
+    size = estimates[0].size
+    model = Model(likelihood, prior, FixedRank(size.bonds, size.strands))
+    outcome = run_chains(
+        data, model, sampling, course.engine, checkpoint=course.checkpoint, starts=starts
+    )
+    if outcome.interrupt is not None:
+        raise outcome.interrupt
+    return outcome
+
+
+def state_of(estimate: RingEstimate, prior: RingPrior, streams: Streams) -> RingState:
+    """The estimate as a state of a chain, with hyperparameters drawn given the cores."""
+    hyper = [
+        own.update_hyper(streams.rng(0, Purpose.HYPER, mode), core)
+        for mode, (own, core) in enumerate(zip(prior.modes, estimate.core_list, strict=True))
+    ]
+    cores = tuple(core.copy() for core in estimate.core_list)
+    return RingState(cores, estimate.weights, estimate.gains, tuple(hyper), estimate.nuisance)
 
 
 def choose(
@@ -218,9 +272,11 @@ def learn_more(
     prior: RingPrior,
     learning: Learning,
     engine: Engine,
+    everything: Observations | None = None,
 ) -> tuple[list[RingEstimate], list[Draws]]:
     """Go on with new observations, in the units of the old; modes may have grown.
 
+    Draws are those of chains if `everything`, all observations so far in standard units, is known.
     The estimates given stay as they are: whatever interrupts this, nothing is learned by halves.
     """
     rows = ArrayRows(data)
@@ -229,12 +285,16 @@ def learn_more(
     rates = [rate for rate in MORE_RATES for _ in range(passes)]
     setting = Setting(likelihood, prior.for_shape(data.shape), engine)
 
-    def more(numbered: tuple[int, RingEstimate]) -> tuple[RingEstimate, Draws]:
+    def more(numbered: tuple[int, RingEstimate]) -> RingEstimate:
         number, estimate = numbered
         streams = Streams.of_chain(learning.seed, number)
         wider = grown(estimate, data.shape)
-        new = em.add(wider, rows, streams, learning.batch_size, rates, setting)
-        return new, draw(new, streams, learning)
+        return em.add(wider, rows, streams, learning.batch_size, rates, setting)
 
     found = engine.map_pieces(more, list(enumerate(estimates)))
-    return [new for new, _ in found], [drawn for _, drawn in found]
+    if everything is not None and len(everything.values) <= MOST_SAMPLED:
+        course = Course(everything, learning, setting.prior, engine)
+        sampled = sample_around(found, everything, likelihood, course)
+        return found, [own for own, _ in sampled.chains]
+    streams = [Streams.of_chain(learning.seed, number) for number in range(len(found))]
+    return found, [draw(new, own, learning) for new, own in zip(found, streams, strict=True)]

@@ -7,16 +7,32 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincinv, gammaln, ndtr, ndtri
 
-from bayesring.kernels.mixtures import normal_mixture_quantiles
+from bayesring.kernels.mixtures import (
+    normal_mixture_quantiles,
+    normal_mixture_tails,
+    remap,
+)
 from bayesring.likelihoods.likelihood import Likelihood
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
 PSEUDO = 100
-"""Number of held-out values that weigh as much as the prior belief in no calibration."""
+"""Held-out values that weigh as much as the belief that nothing needs calibrating."""
+PSEUDO_SIZES = 10
+"""The same for the size of all normal scores together."""
+SMALLEST_SIZE = 0.25
+SIZES = np.append(0.0, NORMAL_TAILS)
+"""|z| at which `tails` give t(|z|), after t(0) = 0."""
+PLACES = 8.0 * np.sinh(np.linspace(-2.0, 2.0, 41)) / np.sinh(2.0)
+"""Deviations from its mean at which a mixture is tabulated, close around zero."""
+PLATEAU = 1e-9
+"""Slope of normal scores where a mixture has no mass, so that they can be inverted."""
+SMALLEST = 1e-290
+"""Tail probability below which normal scores are prolonged, not worked out."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +45,10 @@ class Gaussian(Likelihood):
     warm-up, while a tenth of the training data is held out: the noise cannot be less than the
     held-out squared error in excess of the posterior variance.
 
-    Real noise is seldom normal: a few values are far off and the rest close. The same held-out
-    values therefore also set `tails`, which stretch or shrink intervals (and nothing else) so that
-    each level has its nominal coverage.
+    Real noise is seldom normal: few values are far off and the rest close. The same held-out values
+    therefore also set `tails`, by which intervals are stretched or shrunk so that each level covers
+    what it says: the quantile of the mixture at normal score z becomes the one at t(z). Samples
+    and standard deviations of new observations follow; `log_prob` remains that of the normal.
 
     Parameters
     ----------
@@ -185,6 +202,12 @@ class Gaussian(Likelihood):
         """1 / tau."""
         return np.broadcast_to(1.0 / nuisance[..., :1], fitted.shape)
 
+    def cdf(
+        self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Phi((y - f) sqrt(tau))."""
+        return np.asarray(ndtr((values - fitted) * np.sqrt(nuisance[..., :1])))
+
     def quantile(
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
@@ -208,6 +231,22 @@ class Gaussian(Likelihood):
         tails = share * np.quantile(sizes, LEVELS) + (1 - share) * NORMAL_TAILS
         return replace(self, max_precision=1.0 / (share * noise), tails=tuple(tails.tolist()))
 
+    def calibrate_by_ranks(self, ranks: FloatArray) -> Gaussian:
+        """Set the tails by normal scores z_n = Phi^-1(F(y_n)): quantiles of |z_n| are t's values.
+
+        Few values say how wide intervals are to be, but not how each level is: quantiles are drawn
+        towards those of a normal of their own size as if by `PSEUDO` values more, and that size
+        towards one as if by `PSEUDO_SIZES`. Intervals shrink by no more than `SMALLEST_SIZE`:
+        values that are all equal say little of the next.
+        """
+        sizes = np.abs(ndtri(np.clip(ranks, 1e-12, 1 - 1e-12)))
+        half, most = np.quantile(sizes, (0.5, 0.9)) / ndtri((0.75, 0.95))
+        own = (sizes.size * 0.5 * (half + most) + PSEUDO_SIZES) / (sizes.size + PSEUDO_SIZES)
+        share = sizes.size / (sizes.size + PSEUDO)
+        tails = share * np.quantile(sizes, LEVELS) + (1 - share) * own * NORMAL_TAILS
+        tails = np.maximum(tails, SMALLEST_SIZE * NORMAL_TAILS)
+        return replace(self, tails=tuple(tails.tolist()))
+
     def calibrated_level(self, level: float) -> float:
         """Normal level whose quantile a new observation stays below with the given probability."""
         if not self.tails:
@@ -216,8 +255,42 @@ class Gaussian(Likelihood):
         normal = ndtri(level)
         if abs(normal) >= NORMAL_TAILS[-1]:
             return float(ndtr(normal * tails[-1] / NORMAL_TAILS[-1]))
-        size = np.interp(abs(normal), np.append(0.0, NORMAL_TAILS), np.append(0.0, tails))
+        size = np.interp(abs(normal), SIZES, np.append(0.0, tails))
         return float(ndtr(np.copysign(size, normal)))
+
+    @property
+    def stretch(self) -> float:
+        """kappa = sqrt(E t(z)^2), z ~ N(0, 1): exact where the mixture is normal.
+
+        t is linear between the levels, t = a + b z, so with m_k the integral of z^k over the
+        normal density between two of them, E t^2 is a sum of a^2 m_0 + 2 a b m_1 + b^2 m_2.
+        """
+        if not self.tails:
+            return 1.0
+        sizes, new = SIZES, np.append(0.0, self.tails)
+        slopes = np.append(np.diff(new) / np.diff(sizes), new[-1] / sizes[-1])
+        starts = new - slopes * sizes
+        density = np.append(np.exp(-0.5 * sizes**2) / sqrt(2 * np.pi), 0.0)
+        mass = -np.diff(np.append(ndtr(-sizes), 0.0))
+        first = -np.diff(density)
+        second = mass - np.diff(np.append(sizes, 0.0) * density)
+        halves = starts**2 * mass + 2 * starts * slopes * first + slopes**2 * second
+        return sqrt(2 * float(halves.sum()))
+
+    def calibrated(
+        self, samples: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """y with normal score z = Phi^-1(F(y)) in the mixture F goes to F^-1(Phi(t(z))).
+
+        z is tabulated at `PLACES` and linear between them, both ways: t(z) = z moves nothing.
+        """
+        if not self.tails:
+            return samples
+        columns, roots = np.ascontiguousarray(fitted.T), np.sqrt(nuisance[:, 0])
+        x, tails = normal_mixture_tails(PLACES, columns, roots)
+        scores = _increasing(np.where(PLACES < 0, 1.0, -1.0) * ndtri(tails), tails >= SMALLEST)
+        new_sizes = np.append(0.0, self.tails)
+        return np.asarray(remap(samples, x, scores, SIZES, new_sizes))
 
     def concerns(self, nuisance: FloatArray) -> list[str]:
         """A message if tau sits at its bound, so that the ring would otherwise fit the noise."""
@@ -238,6 +311,19 @@ class Gaussian(Likelihood):
             "noise": scale / sqrt(nuisance[0]),
             "rmse": scale * sqrt(statistics[1] / statistics[0]),
         }
+
+
+def _increasing(scores: FloatArray, known: NDArray[np.bool]) -> FloatArray:
+    """Normal scores (n, k) at `PLACES`, prolonged where they are not `known`, without plateaus."""
+    steps = np.diff(PLACES)
+    middle = PLACES.size // 2
+    for k in range(middle + 1, PLACES.size):
+        slope = (scores[:, k - 1] - scores[:, k - 2]) / steps[k - 2]
+        scores[:, k] = np.where(known[:, k], scores[:, k], scores[:, k - 1] + slope * steps[k - 1])
+    for k in range(middle - 1, -1, -1):
+        slope = (scores[:, k + 2] - scores[:, k + 1]) / steps[k + 1]
+        scores[:, k] = np.where(known[:, k], scores[:, k], scores[:, k + 1] - slope * steps[k])
+    return np.asarray(np.maximum.accumulate(scores, axis=1) + PLATEAU * PLACES)
 
 
 def _own_size_if_constant(scale: float, largest: float, rounding: float) -> float:

@@ -90,8 +90,8 @@ class Likelihood(ABC):
     def cdf(
         self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
-        """P(y_n <= values | f_n, nuisance), used by the default `quantile`."""
-        raise NotImplementedError(f"{type(self).__name__} has neither cdf nor quantile.")
+        """P(y_n <= values | f_n, nuisance), from which `quantile` works unless it has its own."""
+        raise NotImplementedError(f"{type(self).__name__} has no cdf.")
 
     def quantile(
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
@@ -212,6 +212,29 @@ class Likelihood(ABC):
         variance of E[y | f] there.
         """
         return self
+
+    def calibrate_by_ranks(self, ranks: FloatArray) -> Self:
+        """The likelihood with its quantiles set by F(y_n), (n,), of values that were left out.
+
+        F is the distribution function of the mixture over draws, from `cdf`; for likelihoods that
+        calibrate themselves and have too few observations to hold out some.
+        """
+        return self
+
+    @property
+    def stretch(self) -> float:
+        """Standard deviation of a new observation as calibrated, over that of the mixture."""
+        return 1.0
+
+    def calibrated(
+        self, samples: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Samples (m, n) of the mixture over draws, moved so that `quantile` gives their quantiles.
+
+        In every column by an increasing map, so that ranks stay. `fitted` is (draws, n) and
+        `nuisance` (draws, p), as for `quantile`.
+        """
+        return samples
 
     def concerns(self, nuisance: FloatArray) -> list[str]:
         """Messages about problems with the draws (draws, p) of the parameters."""

@@ -116,7 +116,8 @@ class Posterior:
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a new observation, or of its mean if not `noise`.
 
-        With `boxes`, cells that fill a box densely are computed by matrix products.
+        The deviation of an observation is that of `sample`, calibrated if the likelihood was.
+        With `boxes`, cells that fill a box well are worked out by matrix products.
         """
         mean, variance = np.empty(len(coords)), np.empty(len(coords))
         for rows, fitted in self._chunks(coords, boxes):
@@ -162,6 +163,7 @@ class Posterior:
         variance = means.var(axis=0)
         if noise:
             variance = variance + self.likelihood.variance(fitted, self.nuisance).mean(axis=0)
+            variance = variance * self.likelihood.stretch**2
         return means.mean(axis=0), variance
 
     def _fill_ends(self, ends: FloatArray, level: float, fitted: FloatArray, noise: bool) -> None:
@@ -183,7 +185,9 @@ class Posterior:
     def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
         """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
 
-        Uses distinct posterior draws as long as there are enough.
+        Uses distinct draws of the posterior as long as there are enough. If the likelihood was
+        calibrated, so are they, cell by cell and without changing ranks: their quantiles are the
+        ends of `interval` at every level.
         """
         order = rng.permutation(self.n_draws)
         chosen = order[np.arange(n_draws) % self.n_draws]
@@ -191,10 +195,27 @@ class Posterior:
         nuisance = self.nuisance[chosen]
         for rows, fitted in self._chunks(coords):
             samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance)
+            self._calibrate(samples[:, rows], fitted)
         return self._restore(samples)
 
+    def _calibrate(self, samples: FloatArray, fitted: FloatArray) -> None:
+        """Move samples to where the likelihood has them, some columns at a time in threads."""
+        nuisance = self.nuisance
+
+        def move(start: int) -> None:
+            columns = slice(start, start + COLUMNS)
+            samples[:, columns] = self.likelihood.calibrated(
+                samples[:, columns], fitted[:, columns], nuisance
+            )
+
+        self.engine.map_pieces(move, range(0, fitted.shape[1], COLUMNS))
+
     def log_score(self, coords: IntArray, values: FloatArray) -> FloatArray:
-        """Log predictive density or probability of each of `values` (n,) at `coords`."""
+        """Log predictive density or probability of each of `values` (n,) at `coords`.
+
+        That of the model itself, 1/S sum_s p(y | f_s, .), whatever held-out values made of
+        intervals and samples: it judges the model, and a density cannot be had from 99 quantiles.
+        """
         standard = (values - self.location) / self.scale
         scores = np.empty(len(coords))
         nuisance = self.nuisance
@@ -238,7 +259,8 @@ class Posterior:
                 within = within + self.likelihood.variance(fitted, nuisance[draw])
         average = total / self.n_draws
         variance = np.maximum(squares / self.n_draws - average**2, 0.0) + within / self.n_draws
-        return first + average, np.sqrt(variance)
+        deviation = np.sqrt(variance)
+        return first + average, deviation * self.likelihood.stretch if noise else deviation
 
     def _restore(self, values: FloatArray) -> FloatArray:
         return self.location + self.scale * values
