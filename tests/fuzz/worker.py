@@ -37,7 +37,7 @@ def main(target: str, seed: int, begin: int, end: int) -> None:
     limit_memory()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for warming in range(5):  # compile kernels, import libraries
+        for warming in range(50):  # compile kernels, import libraries
             outcome(target, case(0, target, warming), folder)
         out.write("ready\n")
         out.flush()
