@@ -42,6 +42,11 @@ class Tally(NamedTuple):
     failures: list[str]
 
 
+def command_of(target: str, *numbers: int) -> list[str]:
+    """The program to watch."""
+    return [sys.executable, "-m", "tests.fuzz.worker", target, *map(str, numbers)]
+
+
 def fuzz(target: str, seed: int, n: int) -> Tally:
     """Run `n` cases of a target."""
     counts: Counter[str] = Counter()
@@ -61,7 +66,7 @@ def _watch(
     target: str, seed: int, begin: int, end: int, counts: Counter[str], failures: list[str]
 ) -> tuple[int, str | None]:
     """The next case, and how the worker died, if it did."""
-    command = [sys.executable, "-m", "tests.fuzz.worker", target, str(seed), str(begin), str(end)]
+    command = command_of(target, seed, begin, end)
     with tempfile.TemporaryFile("w+") as said:
         worker = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=said, text=True, cwd=ROOT, env=os.environ

@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +33,9 @@ BLOCK = 2**20
 """Number of bytes parsed at a time, unless a line is longer."""
 LONGEST_EXACT = 15
 """Digits of an integer that a float always holds."""
+FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How text begins that spreadsheets may run: signs, in full width too, and space before a sign."""
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 ROWS = 10_000
 """Rows written at a time."""
 
@@ -111,16 +115,22 @@ def _distinct(column: Any, name: str) -> tuple[NDArray[np.str_], IntArray]:
     return np.array(texts, dtype=str), places
 
 
-def write_csv(target: str | os.PathLike[str], table: Any, compressed: bool = False) -> None:
-    """A pyarrow table as CSV to a file, or to standard output for "-"."""
+def write_csv(
+    target: str | os.PathLike[str], table: Any, compressed: bool = False, safe_cells: bool = False
+) -> None:
+    """A pyarrow table as CSV to a file, or to standard output for "-".
+
+    With `safe_cells`, text that a spreadsheet would run as a formula gets an apostrophe in front,
+    in names of columns too. Read again, it keeps the apostrophe, so this is off by default.
+    """
     if str(target) == "-":
-        _write_rows(sys.stdout, table)
+        _write_rows(sys.stdout, table, safe_cells)
         return
     with open(target, "wb") as raw:
         # no name or time inside, so that equal tables give equal files
         file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
         with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
-            _write_rows(text, table)
+            _write_rows(text, table, safe_cells)
 
 
 def _content(source: str) -> bytes:
@@ -245,15 +255,25 @@ def _converts(convert: Callable[[str], Any], text: str) -> bool:
     return True
 
 
-def _write_rows(file: Any, table: Any) -> None:
+def _write_rows(file: Any, table: Any, safe_cells: bool) -> None:
     """Rows with the shortest text that round-trips each number; empty for a missing value."""
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(table.column_names)
+    writer.writerow(_texts(table.column_names, safe_cells))
     for batch in table.to_batches(max_chunksize=ROWS):
-        columns: Iterable[list[Any]] = (_texts(column.to_pylist()) for column in batch.columns)
+        columns: Iterable[list[Any]] = (
+            _texts(column.to_pylist(), safe_cells) for column in batch.columns
+        )
         writer.writerows(zip(*columns, strict=True))
 
 
-def _texts(values: list[Any]) -> list[Any]:
+def _texts(values: list[Any], safe_cells: bool) -> list[Any]:
     """Values as written to CSV; NaN is missing."""
-    return ["" if each is None or each != each else each for each in values]
+    found = ["" if each is None or each != each else each for each in values]
+    if not safe_cells:
+        return found
+    return [f"'{each}" if isinstance(each, str) and _is_formula(each) else each for each in found]
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a spreadsheet might run a text; a number such as -5 is none."""
+    return text.startswith(FORMULA_BEGINS) and not NUMBER.fullmatch(text)

@@ -64,12 +64,17 @@ def family(path: str) -> tuple[str, ...]:
     return next(group for group in (TABLES, ARRAYS, LABELLED) if extension(path) in group)
 
 
-def check_output(source: str, target: str) -> None:
+def check_output(source: str, target: str, safe_cells: bool = False) -> None:
     """Reject, before any work, a result file whose format cannot hold the source's data."""
     if family(source) != family(target):
         raise ValueError(
             f"{target} cannot hold the result for {source}; choose one of the extensions "
             f"{', '.join(family(source))}."
+        )
+    if safe_cells and extension(target) not in (".csv", ".csv.gz"):
+        raise ValueError(
+            f"safe cells are for CSV, where spreadsheets may run text as formulas, but {target} is "
+            f"a {extension(target)} file, where text stays text."
         )
     check_target(target)
 
@@ -104,11 +109,14 @@ def read_data(
     return _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
 
 
-def write_completion(path: str, completion: Any) -> None:
-    """Write all statistics of the filled cells that the format can hold."""
+def write_completion(path: str, completion: Any, safe_cells: bool = False) -> None:
+    """Write all statistics of the filled cells that the format can hold.
+
+    For `safe_cells` see `bayesring.data.csvfiles.write_csv`.
+    """
     kind = extension(path)
     if kind in TABLES:
-        write_table(path, completion.table)
+        write_table(path, completion.table, safe_cells)
         return
     statistics = {name: getattr(completion, name) for name in STATISTICS}
     if kind in ARRAYS:
@@ -124,12 +132,12 @@ def write_completion(path: str, completion: Any) -> None:
             dataset.to_zarr(temporary, zarr_format=2, consolidated=True)
 
 
-def write_table(path: str, table: Any) -> None:
-    """A pyarrow table."""
+def write_table(path: str, table: Any, safe_cells: bool = False) -> None:
+    """A pyarrow table; for `safe_cells` see `bayesring.data.csvfiles.write_csv`."""
     kind = extension(path)
     with _target(path) as temporary:
         if kind in (".csv", ".csv.gz"):
-            write_csv(temporary, table, compressed=kind == ".csv.gz")
+            write_csv(temporary, table, kind == ".csv.gz", safe_cells)
         elif kind == ".parquet":
             import_pyarrow()
             from pyarrow import parquet
