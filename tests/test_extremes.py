@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,6 @@ import pytest
 
 from bayesring import TensorRing, complete, load
 from bayesring.data.files import read_data, write_table
-from bayesring.data.tables import make_table
 from bayesring.posterior.suggest import candidate_cells, is_observed
 
 QUICK = {"warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False, "n_jobs": 1}
@@ -25,7 +22,7 @@ SHAPE = (4, 3, 3)
 CELLS = np.argwhere(np.ones(SHAPE))
 
 
-def normal(n=len(CELLS), seed=0):
+def normal(n=36, seed=0):
     return np.random.default_rng(seed).standard_normal(n)
 
 
@@ -71,11 +68,11 @@ def test_neighbours_of_a_large_number():
     assert np.abs(found[0] - 1e16).max() < 1e8
 
 
-@pytest.mark.parametrize("value", [1.1e300, -1.7e308])
+@pytest.mark.parametrize("value", [1.1e304, -1.7e308])
 def test_values_too_large_for_arithmetic_are_refused(value):
     values = normal()
     values[7] = value
-    with pytest.raises(ValueError, match=r"between -1e\+300 and 1e\+300, got .* in row 7;"):
+    with pytest.raises(ValueError, match=r"between -1e\+304 and 1e\+304, got .* in row 7;"):
         fitted(values)
 
 
@@ -227,7 +224,7 @@ def test_floats_that_are_no_coordinates_are_shown_as_given(value):
 
 
 def test_durations_are_no_coordinates():
-    with pytest.raises(ValueError, match="integer coordinates .* got timedelta64"):
+    with pytest.raises(ValueError, match=r"integer coordinates .* got timedelta64"):
         fitted(normal(), X=CELLS.astype("m8[s]"))
 
 

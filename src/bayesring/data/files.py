@@ -220,9 +220,7 @@ def _reading(path: str, kind: str) -> Iterator[None]:
             f"{path} declares more data than memory can hold; it may be damaged."
         ) from None
     except Exception as error:
-        raise ValueError(
-            f"{path} is not a {kind} file, or is damaged: {reason_of(error)}."
-        ) from None
+        raise ValueError(f"{path} is not a {kind} file: {reason_of(error)}.") from None
 
 
 def _one_of(names: list[str], name: str | None, path: str, what: str) -> str:

@@ -15,7 +15,7 @@ from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingRe
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
-LARGEST = 1e300
+LARGEST = 1e304
 """Maximum size of a value: sums and differences of larger ones overflow."""
 FEW, FAR_OFF = 0.001, 1e6
 """Share of the values that may be outliers, and how far off they are, relative to the farthest of
