@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayesring.model.types import FloatArray, IntArray, Observations
+from bayesring.wording import shown
+
+MOST_SLICES = 2**31
+"""Maximum size of a mode."""
+LARGEST_FLOAT = 2.0**53
+"""Size from which floats skip integers."""
 
 
 def check_coordinates(X: Any, name: str = "X") -> IntArray:
@@ -35,11 +41,12 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
         )
     if (
         coords.dtype.kind == "f"
-        and np.all(coords == np.floor(coords))
         and np.isfinite(coords).all()
+        and np.all(coords == np.floor(coords))
+        and np.all(np.abs(coords) < LARGEST_FLOAT)
     ):
         coords = coords.astype(np.int64)  # such as the output of an OrdinalEncoder
-    if not np.issubdtype(coords.dtype, np.integer):
+    if coords.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must hold integer coordinates that count from 0, got {coords.dtype} values "
             f"such as {_first_odd(coords)}."
@@ -59,8 +66,10 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
 
 
 def _first_odd(coords: Any) -> str:
-    """The first value that is not an integer, with its row."""
-    odd = np.argwhere(coords != np.floor(coords)) if coords.dtype.kind == "f" else np.zeros((1, 2))
+    """The first value that is not an integer, or too large to be one, with its row."""
+    odd = np.zeros((1, 2), dtype=np.int64)
+    if coords.dtype.kind == "f":
+        odd = np.argwhere((coords != np.floor(coords)) | ~(np.abs(coords) < LARGEST_FLOAT))
     row, mode = (int(place) for place in odd[0])
     return f"{coords[row, mode]} in row {row}, column {mode}"
 
@@ -93,6 +102,7 @@ def check_values(y: Any, n_rows: int, name: str = "y") -> FloatArray:
         raise ValueError(f"{name} has {len(values)} values, but X has {n_rows} rows.")
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, got values of type {values.dtype}.")
+    warn_of_rounding(values, name)
     values = values.astype(
         np.float32 if np.can_cast(values.dtype, np.float32) else np.float64, copy=False
     )
@@ -106,6 +116,31 @@ def check_values(y: Any, n_rows: int, name: str = "y") -> FloatArray:
     return np.asarray(values)
 
 
+def warn_of_rounding(values: Any, name: str) -> None:
+    """Warn of integers that floats cannot hold."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+        return
+    if max(int(values.max()), -int(values.min())) <= LARGEST_FLOAT:
+        return
+    flat = np.ravel(values)
+    rounded = flat.astype(np.float64)
+    whole = rounded < 2.0 ** (63 + (values.dtype.kind == "u"))  # else it cannot be converted back
+    same = whole & (np.where(whole, rounded, 0.0).astype(values.dtype) == flat)
+    if not same.all():
+        row = int(np.argmin(same))
+        warn_of_rounded(name, str(flat[row]), float(rounded[row]), f"row {row}")
+
+
+def warn_of_rounded(name: str, given: str, rounded: float, where: str) -> None:
+    """Warn that values are not used as given."""
+    warnings.warn(
+        f"{name} holds integers beyond 2^53 that are rounded to the nearest float64, such as "
+        f"{given} in {where}, which becomes {int(rounded)}.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
 def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:
     """Sizes of the modes: `shape` if it is large enough, or the largest coordinates plus one."""
     if shape is None:
@@ -113,12 +148,12 @@ def check_shape(shape: Any, coords: IntArray) -> tuple[int, ...]:
     try:
         sizes = tuple(int(size) for size in shape)
         whole = all(size == given for size, given in zip(sizes, shape, strict=True))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         whole, sizes = False, ()
     if not whole or any(size < 1 for size in sizes):
-        raise ValueError(f"shape must be one positive integer per mode, got {shape!r}.")
-    if prod(sizes) >= 2**63:
-        raise ValueError(f"shape {sizes} has 2^63 cells or more, which is too many.")
+        raise ValueError(f"shape must be one positive integer per mode, got {shown(shape)}.")
+    if max(sizes, default=1) > MOST_SLICES:
+        raise ValueError(f"shape must be at most 2^31 in every mode, got {shown(shape)}.")
     check_within(coords, sizes)
     return sizes
 
@@ -147,17 +182,24 @@ def check_observations(X: Any, y: Any, shape: Any) -> Observations:
     return Observations(coords, values, check_shape(shape, coords))
 
 
+def check_choice(value: Any, name: str, known: Iterable[str]) -> str:
+    """One of some names."""
+    if not isinstance(value, str) or value not in known:
+        raise unknown_name(name, value, known, "nothing else")
+    return value
+
+
 def check_count(value: Any, name: str, minimum: int) -> int:
     """An integer of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
-        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {shown(value)}.")
     return int(value)
 
 
 def check_level(level: float) -> float:
     """A probability strictly between 0 and 1."""
     if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}.")
+        raise ValueError(f"level must lie strictly between 0 and 1, got {shown(level)}.")
     return float(level)
 
 
@@ -188,10 +230,10 @@ def check_fits(n_bytes: int, what: str, instead: str) -> None:
 def unknown_name(argument: str, value: Any, known: Iterable[str], otherwise: str) -> ValueError:
     """Error for an unknown name, suggesting the closest known one."""
     names = sorted(known)
-    near = get_close_matches(str(value), names, n=1)
+    near = get_close_matches(value, names, n=1) if isinstance(value, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(map(repr, names))
-    return ValueError(f"{argument} must be {listed} or {otherwise}, got {value!r}.{hint}")
+    return ValueError(f"{argument} must be {listed} or {otherwise}, got {shown(value)}.{hint}")
 
 
 def import_pyarrow() -> Any:
@@ -223,7 +265,7 @@ def _as_array(data: Any, name: str) -> Any:
         raise ValueError(f"{name} holds complex numbers. Complex data not supported.")
     if array.dtype == object:
         raise ValueError(
-            f"{name} holds Python objects (dtype object) such as {array.ravel()[0]!r}, but numbers "
-            f"are required; convert it, for example with {name}.astype(int)."
+            f"{name} holds Python objects (dtype object) such as {shown(array.ravel()[0])}, but "
+            f"numbers are required; convert it, for example with {name}.astype(int)."
         )
     return array

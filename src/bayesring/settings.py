@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator, RandomState, SeedSequence
 
-from bayesring.checks import check_count, unknown_name
+from bayesring.checks import check_choice, check_count, unknown_name
 from bayesring.engine.operations import UPDATES
 from bayesring.engine.threads import count_threads
 from bayesring.infer.chains import Length, Sampling
@@ -20,6 +20,7 @@ from bayesring.model.rank import FixedRank, RankPolicy, StrandGrowth
 from bayesring.model.spec import Model
 from bayesring.model.types import RingSize
 from bayesring.priors import Fixed, ModePrior, NormalWishart, RingPrior
+from bayesring.wording import shown
 
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "gaussian": Gaussian,
@@ -30,6 +31,8 @@ INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
 CHAINS, RINGS, FEW = 4, 8, 2**17
 """Chains; rings of online EM, for up to FEW observations (above, as many as chains)."""
+MOST_MODES = 64
+"""Modes that arrays, and so slices in reports and model files, can have."""
 BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
 """Observations per step (512 is the paper's), the larger size for MANY observations or more, where
 small steps cost more than they gain."""
@@ -87,6 +90,8 @@ class Settings(NamedTuple):
 
     def check_draw_fits(self, shape: tuple[int, ...], size: RingSize, chains: int) -> None:
         """Refuse a ring if one draw per chain exceeds `max_memory`."""
+        if len(shape) > MOST_MODES:
+            raise ValueError(f"The data have {len(shape)} modes, but at most {MOST_MODES} can be.")
         budget, draw_bytes = self.max_memory // chains, 8 * size.parameters(shape)
         if draw_bytes > budget:
             raise ValueError(
@@ -112,8 +117,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
     """Check the parameters of an estimator whose modes have these `names`."""
     given = dict(parameters)
     for argument, known in (("inference", INFERENCES), ("dtype", DTYPES), ("update", UPDATES)):
-        if not isinstance(given[argument], str) or given[argument] not in known:
-            raise unknown_name(argument, given[argument], known, "nothing else")
+        check_choice(given[argument], argument, known)
     likelihood = _named(
         "likelihood", given["likelihood"], LIKELIHOODS, Likelihood, "bayesring.likelihoods"
     )
@@ -137,7 +141,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
         check_count(given["epochs"], "epochs", 1),
         seed_of(given["random_state"]),
         count_threads(given["n_jobs"]),
-        bool(given["progress"]),
+        _yes_or_no(given["progress"], "progress"),
     )
 
 
@@ -145,8 +149,14 @@ def _count_or_auto(value: Any, name: str) -> int | None:
     if isinstance(value, str):
         if value == "auto":
             return None
-        raise ValueError(f"{name} must be 'auto' or an integer, got {value!r}.")
+        raise ValueError(f"{name} must be 'auto' or an integer, got {shown(value)}.")
     return check_count(value, name, 1)
+
+
+def _yes_or_no(value: Any, name: str) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {shown(value)}.")
+    return bool(value)
 
 
 def _prior(prior: Any, names: Sequence[str]) -> RingPrior:
@@ -158,7 +168,9 @@ def _prior(prior: Any, names: Sequence[str]) -> RingPrior:
     modes: list[ModePrior] = [NormalWishart()] * len(names)
     for name, own in prior.items():
         if name not in names and name not in range(len(names)):
-            raise ValueError(f"prior names the mode {name!r}, but the modes are {list(names)}.")
+            raise ValueError(
+                f"prior names the mode {shown(name)}, but the modes are {list(names)}."
+            )
         place = list(names).index(name) if name in names else int(name)
         modes[place] = _named("prior", own, PRIORS, ModePrior, "bayesring.priors")
     return RingPrior.of(*modes)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bayesring.data.writing import remove_temporaries, replacing
 
-MARK = b"bayesring checkpoint 1\n"
+MARK = b"bayesring checkpoint 2\n"
 LENGTH, DIGEST = 8, 32
 """Size in bytes of the header length and of the checksum."""
 NEW, OLD = ".state", ".previous"
@@ -36,7 +36,7 @@ def write(folder: Path, name: str, plain: Any, arrays: list[NDArray[Any]]) -> No
         {"dtype": each.dtype.str, "shape": each.shape, "fortran": _is_fortran(each)}
         for each in arrays
     ]
-    text = json.dumps({"tree": plain, "arrays": described}).encode()
+    text = json.dumps({"name": name, "tree": plain, "arrays": described}).encode()
     place, total = folder / (name + NEW), hashlib.sha256()
     with replacing(place) as temporary:
         with open(temporary, "wb") as file:
@@ -64,7 +64,7 @@ def read(folder: Path, name: str) -> tuple[Any, list[NDArray[Any]]] | None:
     problem: Damaged | None = None
     for extension in (NEW, OLD):
         try:
-            return _parse((folder / (name + extension)).read_bytes())
+            return _parse((folder / (name + extension)).read_bytes(), name)
         except FileNotFoundError:
             continue
         except (Damaged, OSError) as error:
@@ -84,8 +84,8 @@ def _is_fortran(array: NDArray[Any]) -> bool:
     return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
 
 
-def _parse(content: bytes) -> tuple[Any, list[NDArray[Any]]]:
-    """Plain data and arrays of a file, after verifying its checksum."""
+def _parse(content: bytes, name: str) -> tuple[Any, list[NDArray[Any]]]:
+    """Plain data and arrays of the file of that name, after verifying its checksum."""
     if not content.startswith(MARK):
         raise Damaged("it does not begin as a checkpoint.")
     body = memoryview(content)[:-DIGEST]
@@ -94,6 +94,8 @@ def _parse(content: bytes) -> tuple[Any, list[NDArray[Any]]]:
     begin = len(MARK) + LENGTH
     end = begin + int.from_bytes(content[len(MARK) : begin], "little")
     described = json.loads(content[begin:end])
+    if described["name"] != name:
+        raise Damaged(f"it holds {described['name']}, not {name}.")
     arrays = []
     for each in described["arrays"]:
         dtype, shape = np.dtype(each["dtype"]), tuple(each["shape"])

@@ -15,6 +15,7 @@ import numpy as np
 from bayesring.checkpoint import generations
 from bayesring.checkpoint.keeping import Checkpoint
 from bayesring.data.writing import check_folder, is_temporary
+from bayesring.wording import shown
 
 FIT, LOCK = "fit", "lock"
 """Names of the file that describes the whole fit, and of the lock file."""
@@ -77,7 +78,7 @@ def check_interval(every: Any) -> None:
     is_number = isinstance(every, int | float) and not isinstance(every, bool)
     if not is_number or not 0 <= every < float("inf"):
         raise ValueError(
-            f"checkpoint_every must be a number of seconds, zero or more, got {every!r}."
+            f"checkpoint_every must be a number of seconds, zero or more, got {shown(every)}."
         )
 
 

@@ -96,6 +96,13 @@ KeepPartial = Annotated[
     bool,
     typer.Option("--keep-partial", help="If interrupted, write the result of the draws so far."),
 ]
+SafeCells = Annotated[
+    bool,
+    typer.Option(
+        "--safe-cells",
+        help="In CSV, put ' before text that a spreadsheet would run: =, +, - or @ first.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show the traceback.")]
@@ -128,6 +135,7 @@ def complete(
     checkpoint: CheckpointFolder = None,
     checkpoint_every: CheckpointEvery = 30.0,
     keep_partial: KeepPartial = False,
+    safe_cells: SafeCells = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show how the input is understood, and stop.")
     ] = False,
@@ -160,6 +168,7 @@ def complete(
         n_jobs=jobs,
         progress=not quiet,
         safety=_safety(checkpoint, checkpoint_every, keep_partial),
+        safe_cells=safe_cells,
     )
     _show(summary, as_json, quiet, output)
     if summary["interrupted"]:
@@ -222,6 +231,7 @@ def predict(
     source: Source,
     output: Output = None,
     level: Level = 0.9,
+    safe_cells: SafeCells = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -230,7 +240,8 @@ def predict(
     from bayesring.command.workflows import predict_file
 
     target = _required(output, as_json)
-    _show(predict_file(model, source, target, level=level), as_json, quiet, output)
+    found = predict_file(model, source, target, level=level, safe_cells=safe_cells)
+    _show(found, as_json, quiet, output)
 
 
 @app.command()

@@ -81,6 +81,7 @@ def complete_file(
     likelihood: str = "auto",
     model: str | None = None,
     safety: Safety = UNSAFE,
+    safe_cells: bool = False,
     **settings: Any,
 ) -> Summary:
     """Fill the gaps of a file into another one of the same kind; `model` names a file for the ring.
@@ -88,7 +89,7 @@ def complete_file(
     `settings` go to `TensorRing`.
     """
     begin = time.perf_counter()
-    check_output(source, target)
+    check_output(source, target, safe_cells)
     if model is not None:
         check_destination(model)
         _check_apart("the model", model, {"the input": source, "the output": target})
@@ -100,7 +101,7 @@ def complete_file(
             container.observations, container.labels, container.kind, safety.checkpoint
         )
     completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
-    write_completion(target, completion)
+    write_completion(target, completion, safe_cells)
     if model is not None:
         ring.save(model)
     told = list(completion.notes)
@@ -186,9 +187,11 @@ def _fit_stream(
     return ring, [rows, *notes], noted
 
 
-def predict_file(model: str, source: str, target: str, *, level: float = 0.9) -> Summary:
+def predict_file(
+    model: str, source: str, target: str, *, level: float = 0.9, safe_cells: bool = False
+) -> Summary:
     """Predict the cells that a file lists, as labels of a table or as an array of coordinates."""
-    check_output(source, target)
+    check_output(source, target, safe_cells)
     _check_apart("the output", target, {"the model": model})
     ring = load(model)
     names, levels, *_ = ring.labels_
@@ -204,7 +207,7 @@ def predict_file(model: str, source: str, target: str, *, level: float = 0.9) ->
             found = {"mean": mean, "std": std, "lower": lower, "upper": upper}
             write_arrays(target, found)
         else:
-            write_table(target, ring.predict_table(X, level))
+            write_table(target, ring.predict_table(X, level), safe_cells)
     return {
         "input": source,
         "model": model,

@@ -17,7 +17,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.checks import check_fits, unknown_name
+from bayesring.checks import check_choice, check_fits, warn_of_rounding
 from bayesring.data.labels import Labels, as_keys, plain_labels
 from bayesring.data.observations import Observations
 from bayesring.data.tables import (
@@ -198,10 +198,8 @@ def open_container(
     implicit: str = "missing",
 ) -> Container:
     """The container for the given data."""
-    if fill not in FILL:
-        raise unknown_name("fill", fill, FILL, "nothing else")
-    if implicit not in IMPLICIT:
-        raise unknown_name("implicit", implicit, IMPLICIT, "nothing else")
+    check_choice(fill, "fill", FILL)
+    check_choice(implicit, "implicit", IMPLICIT)
     if is_table(data):
         return _open_long(data, modes, value, fill)
     if modes is not None or value is not None:
@@ -328,6 +326,7 @@ def _dense_values(array: NDArray[Any]) -> FloatArray:
     """A copy in float64, checked."""
     _check_numbers(array)
     _check_order(array.shape)
+    warn_of_rounding(array, "data")
     values = np.array(array, dtype=np.float64)
     infinite = np.isinf(values)
     if infinite.any():

@@ -6,26 +6,36 @@ canonical form, so "007" stays "007"; otherwise the column stays text.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import os
+import re
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.checks import import_pyarrow
+from bayesring.checks import import_pyarrow, warn_of_rounded
 from bayesring.data.labels import KINDS, bad_text
 from bayesring.model.types import IntArray
+from bayesring.wording import reason_of, shown
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-")
 """Texts that mean a missing value."""
 BLOCK = 2**20
 """Number of bytes parsed at a time, unless a line is longer."""
+LONGEST_EXACT = 15
+"""Digits of an integer that a float always holds."""
+FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How text begins that spreadsheets may run: signs, in full width too, and space before a sign."""
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 ROWS = 10_000
 """Rows written at a time."""
 
@@ -55,7 +65,8 @@ def read_csv(
 
     def parse(block_size: int) -> Any:
         options = arrow_csv.ReadOptions(block_size=block_size)
-        return arrow_csv.read_csv(pa.BufferReader(buffer), options, None, as_text)
+        lines = arrow_csv.ParseOptions(newlines_in_values=b'"' in content)
+        return arrow_csv.read_csv(pa.BufferReader(buffer), options, lines, as_text)
 
     try:
         try:
@@ -65,7 +76,12 @@ def read_csv(
                 raise
             table = parse(min(len(content) + 1, 2**31 - 1))  # a line longer than a block
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{source} is not a table in CSV: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"{source} is not a table in CSV: {reason_of(error)}.") from None
+    if table.column_names != names:
+        raise ValueError(
+            f"{source} is not a table in CSV: its header can be read in two ways, as "
+            f"{shown(names)} and as {shown(table.column_names)}."
+        )
     # other columns stay unchanged
     ignored = kinds is not None or (modes is not None and value is not None)
     columns = {}
@@ -99,31 +115,49 @@ def _distinct(column: Any, name: str) -> tuple[NDArray[np.str_], IntArray]:
     return np.array(texts, dtype=str), places
 
 
-def write_csv(target: str | os.PathLike[str], table: Any, compressed: bool = False) -> None:
-    """A pyarrow table as CSV to a file, or to standard output for "-"."""
+def write_csv(
+    target: str | os.PathLike[str], table: Any, compressed: bool = False, safe_cells: bool = False
+) -> None:
+    """A pyarrow table as CSV to a file, or to standard output for "-".
+
+    With `safe_cells`, text that a spreadsheet would run as a formula gets an apostrophe in front,
+    in names of columns too. Read again, it keeps the apostrophe, so this is off by default.
+    """
     if str(target) == "-":
-        _write_rows(sys.stdout, table)
+        _write_rows(sys.stdout, table, safe_cells)
         return
     with open(target, "wb") as raw:
         # no name or time inside, so that equal tables give equal files
         file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
         with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
-            _write_rows(text, table)
+            _write_rows(text, table, safe_cells)
 
 
 def _content(source: str) -> bytes:
     if source == "-":
         content = sys.stdin.buffer.read()
     else:
-        content = Path(source).read_bytes()
-        if source.endswith(".gz"):
-            content = gzip.decompress(content)
-    return content.removeprefix(b"\xef\xbb\xbf")
+        try:
+            content = Path(source).read_bytes()
+            if source.lower().endswith(".gz"):
+                content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{source} cannot be read: {reason_of(error)}.") from None
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError(f"{source} is in UTF-16, but CSV is read as UTF-8; save it as UTF-8.")
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 def _header(content: bytes, source: str) -> list[str]:
-    first = content.split(b"\n", 1)[0].decode("utf-8", errors="replace").rstrip("\r")
-    names = next(csv.reader([first]), [])
+    lines = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
+    try:
+        names = next(csv.reader(lines), [])
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{source} has bytes near its beginning that are not UTF-8; save it as UTF-8."
+        ) from None
+    except csv.Error as error:
+        raise ValueError(f"{source} is not a table in CSV: {reason_of(error)}.") from None
     if not names:
         raise ValueError(f"{source} is empty: a header with the names of the columns is required.")
     if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
@@ -138,7 +172,7 @@ def _numbers(texts: NDArray[np.str_], places: IntArray, name: str) -> NDArray[An
     """Values of distinct texts; NaN where they are missing."""
     missing = np.isin(texts, MISSING)
     try:
-        return np.where(missing, "nan", texts).astype(np.float64)
+        found = np.where(missing, "nan", texts).astype(np.float64)
     except ValueError:
         wrong, text = next(
             (place, text)
@@ -150,6 +184,17 @@ def _numbers(texts: NDArray[np.str_], places: IntArray, name: str) -> NDArray[An
             f"value column {name!r} holds {str(text)!r} in line {row + 2}, but a number, or "
             "nothing for a missing value, is required."
         ) from None
+    for place, text in enumerate(texts.tolist()):
+        if len(text) > LONGEST_EXACT and _is_rounded(text, float(found[place])):
+            line = int(np.argmax(places == place)) + 2
+            warn_of_rounded(f"value column {name!r}", text, float(found[place]), f"line {line}")
+            break
+    return np.asarray(found)
+
+
+def _is_rounded(text: str, number: float) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and int(text) != number and isfinite(number)
 
 
 def _keys(texts: NDArray[np.str_], floats: bool = False) -> NDArray[Any]:
@@ -210,15 +255,25 @@ def _converts(convert: Callable[[str], Any], text: str) -> bool:
     return True
 
 
-def _write_rows(file: Any, table: Any) -> None:
+def _write_rows(file: Any, table: Any, safe_cells: bool) -> None:
     """Rows with the shortest text that round-trips each number; empty for a missing value."""
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(table.column_names)
+    writer.writerow(_texts(table.column_names, safe_cells))
     for batch in table.to_batches(max_chunksize=ROWS):
-        columns: Iterable[list[Any]] = (_texts(column.to_pylist()) for column in batch.columns)
+        columns: Iterable[list[Any]] = (
+            _texts(column.to_pylist(), safe_cells) for column in batch.columns
+        )
         writer.writerows(zip(*columns, strict=True))
 
 
-def _texts(values: list[Any]) -> list[Any]:
+def _texts(values: list[Any], safe_cells: bool) -> list[Any]:
     """Values as written to CSV; NaN is missing."""
-    return ["" if each is None or each != each else each for each in values]
+    found = ["" if each is None or each != each else each for each in values]
+    if not safe_cells:
+        return found
+    return [f"'{each}" if isinstance(each, str) and _is_formula(each) else each for each in found]
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a spreadsheet might run a text; a number such as -5 is none."""
+    return text.startswith(FORMULA_BEGINS) and not NUMBER.fullmatch(text)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
 from bayesring.data.csvfiles import read_csv, write_csv
-from bayesring.data.parquet.footers import find_files, first_line
+from bayesring.data.parquet.footers import find_files
 from bayesring.data.parquet.thrift import read_footer
 from bayesring.data.writing import ZARR, check_destination, replacing
+from bayesring.wording import reason_of
 
 TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 ARRAYS = (".npy", ".npz")
@@ -63,12 +64,17 @@ def family(path: str) -> tuple[str, ...]:
     return next(group for group in (TABLES, ARRAYS, LABELLED) if extension(path) in group)
 
 
-def check_output(source: str, target: str) -> None:
+def check_output(source: str, target: str, safe_cells: bool = False) -> None:
     """Reject, before any work, a result file whose format cannot hold the source's data."""
     if family(source) != family(target):
         raise ValueError(
             f"{target} cannot hold the result for {source}; choose one of the extensions "
             f"{', '.join(family(source))}."
+        )
+    if safe_cells and extension(target) not in (".csv", ".csv.gz"):
+        raise ValueError(
+            f"safe cells are for CSV, where spreadsheets may run text as formulas, but {target} is "
+            f"a {extension(target)} file, where text stays text."
         )
     check_target(target)
 
@@ -103,11 +109,14 @@ def read_data(
     return _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
 
 
-def write_completion(path: str, completion: Any) -> None:
-    """Write all statistics of the filled cells that the format can hold."""
+def write_completion(path: str, completion: Any, safe_cells: bool = False) -> None:
+    """Write all statistics of the filled cells that the format can hold.
+
+    For `safe_cells` see `bayesring.data.csvfiles.write_csv`.
+    """
     kind = extension(path)
     if kind in TABLES:
-        write_table(path, completion.table)
+        write_table(path, completion.table, safe_cells)
         return
     statistics = {name: getattr(completion, name) for name in STATISTICS}
     if kind in ARRAYS:
@@ -117,17 +126,18 @@ def write_completion(path: str, completion: Any) -> None:
     dataset = xr.Dataset(statistics).drop_encoding()
     with replacing(path, _folder_format(path)) as temporary:
         if kind == ".nc":
+            temporary.unlink()  # HDF5 locks its files itself, and refuses one that is locked
             dataset.to_netcdf(temporary, engine="h5netcdf")
         else:
             dataset.to_zarr(temporary, zarr_format=2, consolidated=True)
 
 
-def write_table(path: str, table: Any) -> None:
-    """A pyarrow table."""
+def write_table(path: str, table: Any, safe_cells: bool = False) -> None:
+    """A pyarrow table; for `safe_cells` see `bayesring.data.csvfiles.write_csv`."""
     kind = extension(path)
     with _target(path) as temporary:
         if kind in (".csv", ".csv.gz"):
-            write_csv(temporary, table, compressed=kind == ".csv.gz")
+            write_csv(temporary, table, kind == ".csv.gz", safe_cells)
         elif kind == ".parquet":
             import_pyarrow()
             from pyarrow import parquet
@@ -158,25 +168,33 @@ def _target(path: str) -> AbstractContextManager[str | os.PathLike[str]]:
 
 def _read_arrow(path: str, kind: str) -> Any:
     pa = import_pyarrow()
-    try:
+    with _reading(path, kind):
         if kind == ".parquet":
             from pyarrow import parquet
 
             for file in find_files(Path(path)):
                 read_footer(file)  # before Arrow does, because it may crash
-            return parquet.read_table(path)
-        with pa.OSFile(path) as file:
-            return pa.ipc.open_file(file).read_all()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a {kind} file: {first_line(error)}.") from None
+            table = parquet.read_table(path)
+        else:
+            with pa.OSFile(path) as file:
+                table = pa.ipc.open_file(file).read_all()
+        table.validate(full=True)  # Arrow itself trusts offsets and text
+        return table
 
 
 def _read_array(path: str, name: str | None) -> NDArray[Any]:
-    found = np.load(path, allow_pickle=False)
+    kind = extension(path)
+    with _reading(path, kind):
+        found = np.load(path, allow_pickle=False)
     if isinstance(found, np.ndarray):
         return found
     with found:
-        return np.asarray(found[_one_of(list(found), name, path, "arrays")])
+        chosen = _one_of(list(found), name, path, "arrays")
+        with _reading(path, kind):
+            array = found[chosen]
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path} holds {chosen}, which is not an array.")
+    return array
 
 
 def _read_labelled(path: str, name: str | None) -> Any:
@@ -184,10 +202,25 @@ def _read_labelled(path: str, name: str | None) -> Any:
     engine = {"engine": "zarr"} if extension(path) == ".zarr" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # stores without consolidated metadata
-        opened = xr.open_dataset(path, **engine)
+        with _reading(path, extension(path)):
+            opened = xr.open_dataset(path, **engine)
     with opened as dataset:
         chosen = _one_of([str(each) for each in dataset.data_vars], name, path, "variables")
-        return dataset[chosen].load()
+        with _reading(path, extension(path)):
+            return dataset[chosen].load()
+
+
+@contextmanager
+def _reading(path: str, kind: str) -> Iterator[None]:
+    """Say in one sentence that a file is damaged; its library may raise anything then."""
+    try:
+        yield
+    except MemoryError:
+        raise ValueError(
+            f"{path} declares more data than memory can hold; it may be damaged."
+        ) from None
+    except Exception as error:
+        raise ValueError(f"{path} is not a {kind} file: {reason_of(error)}.") from None
 
 
 def _one_of(names: list[str], name: str | None, path: str, what: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.model.types import Axis, FloatArray, IntArray
+from bayesring.wording import shown
 
 KINDS = {
     "U": "text",
@@ -94,6 +95,8 @@ def as_keys(values: Any, name: str) -> NDArray[Any]:
             f"column {name!r} holds values of type {keys.dtype}, but a key must be text, a number, "
             "a date, a duration or a boolean."
         )
+    if kind in "iu":
+        keys = _as_int64(keys, name)
     if kind in "fMm":
         _refuse_missing(np.isnan(keys) if kind == "f" else np.isnat(keys), name)
     if kind == "U":
@@ -150,10 +153,34 @@ def encode(keys: NDArray[Any], levels: NDArray[Any], name: str, first: int = 0) 
             f"column {name!r} holds {found} such as {keys[first]!s}, but the model was fitted with "
             f"{expected} such as {levels[0]!s}."
         )
+    keys, exact = _in_type_of(levels, keys)
     order = np.argsort(levels, kind="stable")
     places = np.searchsorted(levels, keys, sorter=order)
     codes = order[np.minimum(places, len(levels) - 1)]
-    return np.where(levels[codes] == keys, codes, len(levels))
+    return np.where(exact & (levels[codes] == keys), codes, len(levels))
+
+
+def extend(levels: NDArray[Any], added: NDArray[Any], name: str) -> NDArray[Any]:
+    """Labels with new ones at the end."""
+    joined = np.concatenate([levels, added])
+    if not (_in_type_of(joined, levels)[1].all() and _in_type_of(joined, added)[1].all()):
+        raise ValueError(
+            f"column {name!r} holds {added.dtype} labels such as {added[0]!s}, but the model was "
+            f"fitted with {levels.dtype} such as {levels[0]!s}, and no type holds both exactly."
+        )
+    return joined
+
+
+def _in_type_of(levels: NDArray[Any], keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Numbers in the type of the labels, and which of them are still the same.
+
+    NumPy would compare integers with floats as floats, which are the same for several integers.
+    """
+    if keys.dtype.kind == levels.dtype.kind or levels.dtype.kind not in "iuf":
+        return keys, np.ones(keys.shape, dtype=bool)
+    with np.errstate(invalid="ignore"):
+        converted = keys.astype(levels.dtype)
+        return converted, np.asarray(converted.astype(keys.dtype) == keys)
 
 
 def numbers_of(keys: NDArray[Any]) -> list[int]:
@@ -217,7 +244,7 @@ def _from_objects(objects: NDArray[Any], name: str) -> NDArray[Any]:
     if all(issubclass(each, (bool, np.bool_)) for each in types):
         return objects.astype(bool)
     if all(issubclass(each, (int, np.integer)) for each in types):
-        return objects.astype(np.int64)
+        return _as_int64(objects, name)
     if types <= {datetime.date} or all(issubclass(each, datetime.datetime) for each in types):
         return _without_zones(objects, name).astype("M8[us]")
     if all(hasattr(each, "to_timestamp") for each in types):  # pandas periods
@@ -227,6 +254,20 @@ def _from_objects(objects: NDArray[Any], name: str) -> NDArray[Any]:
         f"column {name!r} holds Python objects of type {listed}, but a key must be text, a number, "
         "a date, a duration or a boolean, all of one kind."
     )
+
+
+def _as_int64(numbers: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Integers in the one type that all of them have, so that no comparison is inexact."""
+    if numbers.dtype.kind == "i":
+        return numbers.astype(np.int64, copy=False)
+    large = np.array([not -(2**63) <= int(each) < 2**63 for each in numbers], dtype=bool)
+    if large.any():
+        row = int(np.argmax(large))
+        raise ValueError(
+            f"column {name!r} holds the integer {shown(int(numbers[row]))} in row {row}, but a key "
+            "must be below 2^63; give it as text."
+        )
+    return numbers.astype(np.int64)
 
 
 def _without_zones(objects: NDArray[Any], name: str) -> NDArray[Any]:

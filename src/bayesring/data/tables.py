@@ -6,7 +6,7 @@ the input.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import narwhals.stable.v2 as nw
@@ -14,18 +14,20 @@ import numpy as np
 from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import NDArray
 
-from bayesring.checks import check_values
+from bayesring.checks import check_values, warn_of_rounding
 from bayesring.data.labels import (
     Labels,
     NewLabels,
     Zone,
     encode,
+    extend,
     learn_column,
     learn_levels,
     zone_of_objects,
 )
 from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.wording import shown
 
 WIDE, WIDE_ANY = 3, 6
 """Number of float columns, or of any numeric columns, from which a table looks wide."""
@@ -109,9 +111,8 @@ def find_columns(
     They are obvious if exactly one column holds floats and every other one is a key or named. With
     `values_apart` there is no value column.
     """
-    if isinstance(modes, str):
-        raise ValueError(f"modes must be a list of column names, got the text {modes!r}.")
-    for name in [*(modes or ()), *([] if value is None else [value])]:
+    _check_names(modes, value)
+    for name in [*(() if modes is None else modes), *([] if value is None else [value])]:
         _check_column(frame, name, "value" if name == value else "modes")
     if value is not None and values_apart:
         raise ValueError(f"values are given twice: as y and as the column {value!r}.")
@@ -190,8 +191,8 @@ def code_more(
     """Observations of a table in existing labels, and the labels with new ones at the end."""
     coords, added = locate(frame, labels, shape)
     levels = tuple(
-        np.concatenate([level, new]) if level is not None and len(new) else level
-        for level, new in zip(labels.levels, added, strict=True)
+        extend(level, new, name) if level is not None and len(new) else level
+        for name, level, new in zip(labels.names, labels.levels, added, strict=True)
     )
     if y is None:
         if labels.value is None:
@@ -238,10 +239,17 @@ def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
         raise ValueError(
             f"value column {name!r} holds {column.dtype}{example}, but numbers are required."
         )
+    if column.dtype.is_integer():
+        warn_of_rounding(_integers(column), f"value column {name!r}")
     values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
     missing = np.isnan(values)
     check_values(np.where(missing, 0.0, values), len(values), f"value column {name!r}")
     return values
+
+
+def _integers(column: nw.Series[Any]) -> NDArray[Any]:
+    """A column of integers as they are, zero where they are missing."""
+    return np.asarray(column.fill_null(0).to_numpy())
 
 
 def add_columns(frame: nw.DataFrame[Any], columns: Mapping[str, NDArray[Any]]) -> nw.DataFrame[Any]:
@@ -313,6 +321,20 @@ def _for_tables(values: NDArray[Any]) -> Any:
     return values.tolist() if values.dtype == "M8[D]" else values
 
 
+def _check_names(modes: Any, value: Any) -> None:
+    """Reject what cannot name columns."""
+    if isinstance(modes, str):
+        raise ValueError(f"modes must be a list of column names, got the text {modes!r}.")
+    in_order = hasattr(modes, "__getitem__") and hasattr(modes, "__len__")
+    in_order = (
+        in_order and not isinstance(modes, bytes | Mapping) and getattr(modes, "ndim", 1) == 1
+    )
+    if modes is not None and not (in_order and all(isinstance(each, Hashable) for each in modes)):
+        raise ValueError(f"modes must be a list of column names, got {shown(modes)}.")
+    if not isinstance(value, Hashable):
+        raise ValueError(f"value must be the name of a column, got {shown(value)}.")
+
+
 def _check_column(frame: nw.DataFrame[Any], name: str, argument: str) -> None:
     if name in frame.columns:
         return
@@ -323,7 +345,7 @@ def _check_column(frame: nw.DataFrame[Any], name: str, argument: str) -> None:
             "reset_index() first."
         )
     raise ValueError(
-        f"{argument} names {name!r}, which is not a column of the table; its columns are "
+        f"{argument} names {shown(name)}, which is not a column of the table; its columns are "
         f"{frame.columns}."
     )
 

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bayesring.data.zarrstores import foreign_entry
+from bayesring.wording import shown
 
 try:
     import fcntl
@@ -162,7 +163,7 @@ def _hold(path: Path) -> int | None:
 def _text(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
-        raise TypeError(f"path must be a str or a pathlib.Path, got {path!r}.")
+        raise TypeError(f"path must be a str or a pathlib.Path, got {shown(path)}.")
     if not text:
         raise ValueError("path is empty, but the name of a file to write is required.")
     if "\0" in text:

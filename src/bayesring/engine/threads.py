@@ -21,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 from bayesring.data.blocks import Block
 from bayesring.engine.protocol import Blocks, Engine, Item, Result, Task
+from bayesring.wording import shown
 
 
 class Stopped(Exception):
@@ -244,6 +245,6 @@ def count_threads(n_jobs: int | None) -> int:
         return available
     if not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
         raise ValueError(
-            f"n_jobs must be a positive number, -1 for all cores, or None; got {n_jobs!r}."
+            f"n_jobs must be a positive number, -1 for all cores, or None; got {shown(n_jobs)}."
         )
     return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))

@@ -20,6 +20,11 @@ from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingRe
 
 LEVELS = np.arange(1, 100) / 100
 NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
+LARGEST = 1e304
+"""Maximum size of a value: sums and differences of larger ones overflow."""
+FEW, FAR_OFF = 0.001, 1e6
+"""Share of the values that may be outliers, and how far off they are, relative to the farthest of
+the others, to be worth a warning."""
 PSEUDO = 100
 """Held-out values that weigh as much as the belief that nothing needs calibrating."""
 PSEUDO_SIZES = 10
@@ -84,6 +89,32 @@ class Gaussian(Likelihood):
     def _upper(self) -> float:
         return inf if self.max_precision is None else self.max_precision
 
+    def check(self, values: FloatArray) -> None:
+        """Reject values that arithmetic cannot handle."""
+        large = np.abs(values) > LARGEST
+        if large.any():
+            row = int(np.argmax(large))
+            raise ValueError(
+                f"y must lie between {-LARGEST:g} and {LARGEST:g}, got {values[row]:g} in row "
+                f"{row}; divide all values by a large number first."
+            )
+
+    def data_concerns(self, values: FloatArray) -> list[str]:
+        """A message if a few values are so far off that all others look the same."""
+        middle = float(np.median(values))
+        with np.errstate(over="ignore"):
+            sizes = np.abs(values.astype(float) - middle)
+        few = max(1, round(FEW * values.size))
+        order = np.argpartition(sizes, -few)
+        rest, farthest = float(sizes[order[:-few]].max(initial=0.0)), int(np.argmax(sizes))
+        if rest == 0.0 or sizes[farthest] <= FAR_OFF * rest:
+            return []
+        return [
+            f"y holds {values[farthest]:g} in row {farthest}, over {FAR_OFF:,.0f} times as far "
+            f"from the median, {middle:g}, as almost all others: beside it they look equal, and "
+            "error bars are of its size; check it, leave it out, or fit logarithms."
+        ]
+
     def units(self, values: FloatArray) -> tuple[float, float]:
         """Mean and standard deviation without overflow; for constant values, their magnitude."""
         largest = float(np.max(np.abs(values)))
@@ -92,7 +123,8 @@ class Gaussian(Likelihood):
         return location, _own_size_if_constant(scale, largest, 4 * np.finfo(float).eps)
 
     def units_from(self, moments: Moments) -> tuple[float, float]:
-        """The same for streamed values; any finite number is allowed."""
+        """The same for streamed values."""
+        self.check(np.array([moments.smallest, moments.largest]))
         largest = max(abs(moments.smallest), abs(moments.largest))
         scale = sqrt(moments.variance)
         return moments.mean, _own_size_if_constant(scale, largest, moments.rounding)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.wording import shown
 
 
 class FlatRing(NamedTuple):
@@ -140,5 +141,5 @@ def expand_rank(rank: int | Sequence[int], order: int) -> tuple[int, ...]:
         )
     for number in given:
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
-            raise ValueError(f"rank must be made of integers of at least 1, got {rank!r}.")
+            raise ValueError(f"rank must be made of integers of at least 1, got {shown(rank)}.")
     return tuple(int(number) for number in given)

@@ -19,6 +19,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesring.wording import shown
+
 MOST_MEMBERS = 100_000
 LONGEST_NAME = 200
 LARGEST_DESCRIPTION = 1 << 20
@@ -55,6 +57,10 @@ class ArchiveContents(NamedTuple):
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """A file opened for reading; a folder, pipe or device is rejected without blocking."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a str or a pathlib.Path, got {shown(path)}.")
+    if not os.path.lexists(path):
+        raise FileNotFoundError(f"{os.fspath(path)} does not exist.")
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError("it is not a regular file")
     return open(path, "rb")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesring.posterior import Posterior
+from bayesring.wording import shown
 
 
 def to_tensorly(posterior: Posterior, draw: int) -> Any:
@@ -23,7 +24,7 @@ def to_tensorly(posterior: Posterior, draw: int) -> Any:
     except ImportError:
         raise ImportError("to_tensorly needs tensorly: pip install tensorly.") from None
     if not 0 <= draw < posterior.n_draws:
-        raise IndexError(f"draw must be from 0 to {posterior.n_draws - 1}, got {draw!r}.")
+        raise IndexError(f"draw must be from 0 to {posterior.n_draws - 1}, got {shown(draw)}.")
     factors = []
     for mode, core in enumerate(posterior.cores(draw)):
         size, strands, left, right = core.shape

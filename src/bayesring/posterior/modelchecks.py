@@ -111,11 +111,9 @@ PARAMETERS: Mapping[str, Rule] = {
 DESCRIPTION: Mapping[str, Rule] = {
     "shape": Rule(
         lambda value: (
-            _listed(value, lambda size: is_whole(size, 1), MOST_MODES)
-            and len(value) >= 2
-            and prod(value) < 2**63
+            _listed(value, lambda size: is_whole(size, 1), MOST_MODES) and len(value) >= 2
         ),
-        "a list of two positive integers or more, with a product below 2^63",
+        "a list of two positive integers or more",
     ),
     "location": Rule(is_number, "a finite number"),
     "scale": Rule(lambda value: is_number(value) and value > 0, "a positive finite number"),

@@ -12,6 +12,8 @@ from bayesring.engine.streams import Purpose, aside
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior import Posterior
 
+TOO_MANY = 2**63
+"""Number of cells from which they cannot be numbered."""
 MOST_CANDIDATES = 200_000
 """Maximum number of cells to compare; larger tensors are sampled at random."""
 
@@ -29,6 +31,10 @@ def candidate_cells(
         cells = np.arange(n_cells)
     else:
         rng = np.random.default_rng(aside(seed, Purpose.SUGGEST))
+        if n_cells >= TOO_MANY:
+            drawn = np.stack([rng.integers(0, size, most) for size in shape], axis=1)
+            _, rows = np.unique(_numbers(shape, drawn)[0], return_index=True)
+            return np.asarray(drawn[rows][~is_observed(drawn[rows], observed)])
         cells = np.unique(rng.integers(0, n_cells, most))
     coords = np.stack(np.unravel_index(cells, shape), axis=1)
     return np.asarray(coords[~is_observed(coords, observed)])
@@ -40,10 +46,21 @@ def is_observed(coords: IntArray, observed: Observations | None) -> NDArray[np.b
         return np.zeros(len(coords), dtype=bool)
     shape = observed.shape
     found: NDArray[np.bool_] = np.all(coords < shape, axis=1)  # new labels lie outside
-    found[found] = np.isin(
-        np.ravel_multi_index(coords[found].T, shape), np.ravel_multi_index(observed.coords.T, shape)
-    )
+    asked, known = _numbers(shape, coords[found], observed.coords)
+    found[found] = np.isin(asked, known)
     return found
+
+
+def _numbers(shape: tuple[int, ...], *tables: IntArray) -> list[IntArray]:
+    """For each table of cells one number per row, ordered and equal as the cells are."""
+    cells = np.concatenate(tables)
+    numbers, bound = np.zeros(len(cells), dtype=np.int64), 1
+    for column, size in zip(cells.T, shape, strict=True):
+        if bound * size >= TOO_MANY:  # go on with ranks, which are as many as there are rows
+            known, numbers = np.unique(numbers, return_inverse=True)
+            bound = len(known)
+        numbers, bound = numbers * size + column, bound * size
+    return np.split(numbers, np.cumsum([len(each) for each in tables])[:-1])
 
 
 def most_uncertain(posterior: Posterior, coords: IntArray, n: int) -> tuple[IntArray, FloatArray]:
@@ -51,8 +68,7 @@ def most_uncertain(posterior: Posterior, coords: IntArray, n: int) -> tuple[IntA
 
     Noise is excluded. Repeated cells count once; ties go to the first cell in the tensor.
     """
-    cells, rows = np.unique(np.ravel_multi_index(coords.T, posterior.shape), return_index=True)
-    ordered = np.stack(np.unravel_index(cells, posterior.shape), axis=1)
-    _, deviation = posterior.moments(ordered, noise=False, boxes=True)
+    _, rows = np.unique(_numbers(posterior.shape, coords)[0], return_index=True)
+    _, deviation = posterior.moments(coords[rows], noise=False, boxes=True)
     order = np.argsort(-deviation, kind="stable")[:n]
     return rows[order], deviation[order]

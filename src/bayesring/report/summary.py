@@ -65,7 +65,7 @@ def pair_density(
         np.bincount(np.arange(shape[mode]) * n // shape[mode], minlength=n)
         for mode, n in zip(modes, bins, strict=True)
     ]
-    depth = prod(shape) // (shape[rows] * shape[columns])
+    depth = np.prod(np.delete(shape, [rows, columns]), dtype=float)  # as an integer too large
     return np.asarray(counts.reshape(bins) / (np.outer(*widths) * depth))
 
 

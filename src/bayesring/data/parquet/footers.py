@@ -12,6 +12,7 @@ import numpy as np
 from bayesring.checks import import_pyarrow
 from bayesring.data.parquet.arrowkeys import KeyType
 from bayesring.data.parquet.thrift import RowGroup, read_footer
+from bayesring.wording import reason_of
 
 ENDINGS = (".parquet", ".parq", ".pq")
 DICTIONARY = 1 << 20
@@ -78,7 +79,7 @@ def check_footer(path: Path, name: str) -> list[RowGroup]:
     try:
         return read_footer(path)
     except (ValueError, OSError) as error:
-        raise not_whole(name, first_line(error)) from None
+        raise not_whole(name, reason_of(error)) from None
 
 
 def not_whole(name: str, why: str) -> ValueError:
@@ -99,8 +100,3 @@ def is_dictionary(groups: Sequence[RowGroup], name: str) -> bool:
         column.has_dictionary and column.bytes_uncompressed < DICTIONARY + CODE * column.n_values
         for column in columns
     )
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an Arrow error; the rest is for its developers."""
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

@@ -21,13 +21,13 @@ from bayesring.data.parquet.footers import (
     check_footer,
     check_value_type,
     find_files,
-    first_line,
     is_dictionary,
     not_whole,
     partition_kinds,
     partition_of,
 )
 from bayesring.model.types import IntArray
+from bayesring.wording import reason_of
 
 BATCH = 1 << 16
 """Number of rows read at a time."""
@@ -146,7 +146,7 @@ class ParquetFiles:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(
                 f"File {self.name(group.file)}, row {begin:,} and after: cannot be read, the file "
-                f"is damaged ({first_line(error)})."
+                f"is damaged ({reason_of(error)})."
             ) from None
         if begin < group.begin + group.n_rows:
             raise ValueError(
@@ -191,7 +191,7 @@ class ParquetFiles:
                 metadata, schema = opened.metadata, opened.schema_arrow
                 known = list(schema.names)
         except (pa.ArrowException, OSError, UnicodeError) as error:
-            raise not_whole(name, first_line(error)) from None
+            raise not_whole(name, reason_of(error)) from None
         kinds = {}
         for column in (*self.modes, self.value):
             if column not in known:
