@@ -557,3 +557,54 @@ def test_the_temporary_file_of_a_writer_at_work_is_left_alone(tmp_path):
         write(tmp_path / "x", "quick")
         assert temporary.read_text() == "slow"
     assert snapshot(tmp_path) == {"x": b"slow"}
+
+
+def old(path, seconds=3600):
+    """Make a file look as if it had been written some time ago."""
+    then = path.stat().st_mtime - seconds
+    os.utime(path, (then, then))
+
+
+def test_what_killed_processes_left_is_removed_by_the_next(tmp_path):
+    pytest.importorskip("fcntl")
+    left = tmp_path / ".model.ring.0123abcd.tmp"
+    theirs = [
+        tmp_path / ".other.ring.0123abcd.tmp",
+        tmp_path / ".model.ring.tmp",
+        tmp_path / ".model.ring.0123ABCD.tmp",
+        tmp_path / "model.ring.0123abcd.tmp",
+    ]
+    young, folder = tmp_path / ".model.ring.76543210.tmp", tmp_path / ".model.ring.00000000.tmp"
+    for path in (left, young, *theirs):
+        path.write_text("half")
+    folder.mkdir()
+    for path in (left, folder, *theirs):
+        old(path)
+    write(tmp_path / "model.ring", "new")
+    assert not left.exists()
+    assert young.exists()  # its writer may not have locked it yet
+    assert folder.exists()
+    assert all(path.exists() for path in theirs)
+
+
+def test_a_file_that_another_process_is_writing_is_left_alone(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / ".model.ring.0123abcd.tmp"
+    path.write_text("half")
+    old(path)
+    with open(path, "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        write(tmp_path / "model.ring", "new")
+        assert path.read_text() == "half"
+    write(tmp_path / "model.ring", "newer")
+    assert not path.exists()
+
+
+def test_the_file_being_written_is_locked(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    with replacing(tmp_path / "model.ring") as temporary:
+        with open(temporary, "rb") as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        temporary.write_text("new")
+    with open(tmp_path / "model.ring", "rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
