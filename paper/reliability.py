@@ -146,7 +146,7 @@ bounds the noise from below, and the sizes of the held-out errors, in predicted 
 deviations, say by how much intervals of each level are to be stretched or shrunk. Then the chains
 go on with all of the training data. Hidden cells are never looked at.
 
-With fewer than 500 observations a tenth says too little. There, when the chains have ended, they
+With fewer than 2,000 observations a tenth says too little. There, when the chains have ended, they
 go on for a few scans without an eighth of the observations, and without each other eighth in turn,
 and where the values left out lie in their predictive distributions sets the tails.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -58,6 +59,8 @@ class Gaussian(Likelihood):
     tails : quantiles of the size of standardised errors at the levels 0.01, ..., 0.99; empty for
         those of a normal
     """
+
+    ranks_calibrate: ClassVar[bool] = True
 
     alpha0: float = 1.0
     beta0: float = 0.3
