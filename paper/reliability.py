@@ -126,14 +126,16 @@ holds 90 % of them. Means over the seeds {seeds}, with the range over seeds:
 
 Tables with a ring of rank 2 behind them, 15 to 33 % of their cells known, were fitted with all
 settings at their defaults, and up to 2,000 of the hidden cells looked up. Coverage is the mean over
-as many tables as the fourth column says; 200 are meant, and `make reliability` adds what is missing. It should be within 3 points of its level, 5 with 150
+as many tables as the fourth column says; 200 are meant (10 of 50,000 observations), and `make
+reliability` adds what is missing. It should be within 3 points of its level, 5 with 150
 observations and 7 with 50; "off" says where it is not, and "open" where so few tables cannot tell.
-Of binary tables, where about 8 % of the
-values are ones, the true probabilities are looked up in the intervals for probabilities
-(`noise=False`), and the calibration error is the mean gap between predicted probability and share
-of ones in ten bins. The width is that of 90 % intervals, in deviations of the signal; beside it
-is that of the trivial interval, mean +- 1.64 standard deviations of the training values, and beside
-the RMSE that of the mean of the training values. Widths and RMSE are medians over tables.
+
+Of binary tables, where about 8 % of the values are ones, the true probabilities are looked up in
+the intervals for probabilities (`noise=False`), and the calibration error is the mean gap between
+predicted probability and share of ones in ten bins. The width is that of 90 % intervals, in
+deviations of the signal; beside it is that of the trivial interval, mean +- 1.64 standard
+deviations of the training values, and beside the RMSE that of the mean of the training values.
+Widths and RMSE are medians over tables.
 
 {simulated}
 
