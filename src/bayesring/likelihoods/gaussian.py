@@ -215,7 +215,9 @@ class Gaussian(Likelihood):
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """Exact quantile of the mixture of normals, at the level that `tails` make of it."""
-        level = self.calibrated_level(level)
+        below, level = level, self.calibrated_level(level)
+        if level == 1.0 and below < 1.0:  # lost to rounding; the other side is not
+            return -self.quantile(1.0 - below, -fitted, nuisance)
         columns = np.ascontiguousarray(fitted.T)
         roots = np.sqrt(nuisance[:, 0])
         return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))
