@@ -127,13 +127,16 @@ honest 90 % interval contains 90 % of them. Means over seeds {seeds}, with the r
 
 Tables with a ring of rank 2 behind them, 15 to 33 % of their cells known, were fitted with all
 settings at their defaults, and up to 2,000 of the hidden cells looked up. Coverage is the mean over
-as many tables as the fourth column says. It should be within 3 points of its level, 5 with 150
-observations and 7 with 50; "off" says where it is not. Of binary tables, where about 8 % of the
-values are ones, the true probabilities are looked up in the intervals for probabilities
-(`noise=False`), and the calibration error is the mean gap between predicted probability and share
-of ones in ten bins. The width is that of 90 % intervals, in deviations of the signal; beside it
-is that of the trivial interval, mean +- 1.64 standard deviations of the training values, and beside
-the RMSE that of the mean of the training values. Widths and RMSE are medians over tables.
+as many tables as the fourth column says; 200 are meant (10 of 50,000 observations), and `make
+reliability` adds what is missing. It should be within 3 points of its level, 5 with 150
+observations and 7 with 50; "off" says where it is not, and "open" where so few tables cannot tell.
+
+Of binary tables, where about 8 % of the values are ones, the true probabilities are looked up in
+the intervals for probabilities (`noise=False`), and the calibration error is the mean gap between
+predicted probability and share of ones in ten bins. The width is that of 90 % intervals, in
+deviations of the signal; beside it is that of the trivial interval, mean +- 1.64 standard
+deviations of the training values, and beside the RMSE that of the mean of the training values.
+Widths and RMSE are medians over tables.
 
 {simulated}
 
@@ -147,7 +150,7 @@ posterior variance bounds the noise from below. The sizes of the held-out errors
 standard deviations, determine how much to stretch or shrink the intervals of each level. The chains
 then continue with all of the training data. Hidden cells are never used.
 
-With fewer than 500 observations a tenth says too little. There, when the chains have ended, they
+With fewer than 2,000 observations a tenth says too little. There, when the chains have ended, they
 go on for a few scans without an eighth of the observations, and without each other eighth in turn,
 and where the values left out lie in their predictive distributions sets the tails.
 

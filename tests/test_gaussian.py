@@ -100,3 +100,12 @@ def test_a_large_offset_is_not_taken_for_a_constant(rng):
     assert location == pytest.approx(1e13)
     assert scale == pytest.approx(1.0, abs=0.1)
     assert Gaussian().units(np.full(1000, 0.1)) == pytest.approx((0.1, 0.1))
+
+
+def test_very_wide_tails_have_finite_ends_on_both_sides(rng):
+    """Seen to fail: the upper end at infinity, its level rounded to one."""
+    likelihood = Gaussian(tails=tuple(6.0 * NORMAL_TAILS))
+    fitted, tau = rng.standard_normal((9, 4)), np.full((9, 1), 2.0)
+    lower, upper = (likelihood.quantile(tail, fitted, tau) for tail in (0.005, 0.995))
+    assert np.isfinite(lower).all()
+    np.testing.assert_allclose(likelihood.quantile(0.005, -fitted, tau), -upper)

@@ -49,13 +49,14 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         number or one number per bond for a single ring, or a policy of `bayesring.model.rank`
         (`StrandGrowth`, `Adaption`, `Truncation`, `FixedRank`) with settings of your own
     likelihood : "gaussian", "bernoulli", or an object of `bayesring.likelihoods`
-    inference : "gibbs", which samples, or "online-em", which learns from mini-batches: quicker on
-        large data, from files larger than memory too, with rougher intervals
+    inference : "gibbs", which samples, or "online-em", which learns from mini-batches, from files
+        larger than memory too, and then samples for a short while, or, where there are too many
+        data for that, gives rougher intervals
     prior : "hierarchical", "paper", or an object of `bayesring.priors`
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
-    warmup, draws : scans thrown away, scans kept, per chain; online EM has no warm-up
+    warmup, draws : scans thrown away, scans kept, per chain; online EM has its own warm-up
     chains : independent chains, or rings learned from independent starts; their draws are pooled.
         "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations
     max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit

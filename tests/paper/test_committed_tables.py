@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from paper import comparison, rank_study, readme_accuracy, reliability, reproduction_page, scale
+from paper import (
+    comparison,
+    coverage,
+    rank_study,
+    readme_accuracy,
+    reliability,
+    reproduction_page,
+    scale,
+)
 from paper.bench import suite
 from paper.results_store import COMMITTED, ROOT, ResultsStore
 
@@ -60,4 +68,6 @@ def test_speed_in_the_readme():
 
 def test_the_page_on_reliability():
     results = json.loads((RESULTS / "reliability.json").read_text())
-    assert reliability.page(results) == (ROOT / "docs" / "reliability.md").read_text()
+    simulated = coverage.table(coverage.read(RESULTS / "coverage.json"))
+    page = reliability.page(results, simulated)
+    assert page == (ROOT / "docs" / "reliability.md").read_text()

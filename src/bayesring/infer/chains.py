@@ -271,8 +271,8 @@ def run_chains(
 ) -> Outcome:
     """Run several chains on an open engine, resuming from the checkpoint.
 
-    They begin at random, or at `starts`. Where nothing could be held out, observations are left
-    out in folds afterwards, so that intervals can be calibrated; draws are not touched by that.
+    They begin at random, or at `starts`. If there are few observations, all are left out in folds
+    afterwards, so that intervals can be calibrated; draws are not touched by that.
     Interrupted when every chain has kept a draw, it returns what there is, and why.
     """
     likelihood, prior, policy = model
@@ -284,7 +284,8 @@ def run_chains(
     )
     if (calibrates or policy.judges) and long_enough:
         explored, held = hold_out(data, seed)
-    crossed = calibrates and long_enough and held is None and len(data.values) >= folds.FEWEST
+    crossed = calibrates and likelihood.ranks_calibrate and long_enough
+    crossed = crossed and folds.FEWEST <= len(data.values) < folds.MOST
     few = in_order(data) if crossed else None
     shape, size = data.shape, policy.start(len(data.shape))
     empty = Problem(shape, (), (), likelihood, prior.for_shape(shape), method.update, method.dtype)

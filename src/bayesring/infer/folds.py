@@ -25,8 +25,8 @@ from bayesring.model.types import FloatArray, RingState
 from bayesring.priors import RingPrior
 
 FOLDS = 8
-FEWEST = 20
-"""Observations below which leaving some out says nothing."""
+FEWEST, MOST = 20, 2_000
+"""Observations below which leaving some out says nothing, and from which a tenth says enough."""
 FORGET, PREDICT = 20, 20
 """Scans of each chain without the observations of a fold: before any counts, and those that do."""
 CHAINS = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -63,6 +64,8 @@ class Gaussian(Likelihood):
     tails : quantiles of the absolute standardised errors at the levels 0.01, ..., 0.99; empty for
         normal tails
     """
+
+    ranks_calibrate: ClassVar[bool] = True
 
     alpha0: float = 1.0
     beta0: float = 0.3
@@ -244,7 +247,9 @@ class Gaussian(Likelihood):
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """Exact quantile of the mixture of normals, at the level adjusted by `tails`."""
-        level = self.calibrated_level(level)
+        below, level = level, self.calibrated_level(level)
+        if level == 1.0 and below < 1.0:  # lost to rounding; the other side is not
+            return -self.quantile(1.0 - below, -fitted, nuisance)
         columns = np.ascontiguousarray(fitted.T)
         roots = np.sqrt(nuisance[:, 0])
         return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))

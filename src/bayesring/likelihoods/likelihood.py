@@ -213,11 +213,14 @@ class Likelihood(ABC):
         """
         return self
 
+    ranks_calibrate: ClassVar[bool] = False
+    """Whether `calibrate_by_ranks` wants to see ranks of values that were left out."""
+
     def calibrate_by_ranks(self, ranks: FloatArray) -> Self:
         """The likelihood with its quantiles set by F(y_n), (n,), of values that were left out.
 
         F is the distribution function of the mixture over draws, from `cdf`; for likelihoods that
-        calibrate themselves and have too few observations to hold out some.
+        calibrate themselves and have too few observations for a tenth of them to say enough.
         """
         return self
 
