@@ -67,6 +67,9 @@ def test_suggestions_are_the_unobserved_cells_with_the_largest_error_bars(ring, 
     free = np.array([cell for cell in cells.tolist() if tuple(cell) not in observed])
     _, std = ring.predict(free, return_std=True, noise=False)
     np.testing.assert_array_equal(found, free[np.argsort(-std)[:7]])
+    everything = ring.suggest(1000)  # also those that are known best
+    assert {tuple(row) for row in everything.tolist()} == {tuple(row) for row in free.tolist()}
+    assert len(everything) == len(free)
 
 
 def test_candidates_limit_the_suggestions(ring, data):

@@ -154,6 +154,7 @@ def test_likelihoods(rng, likelihood):
     losses = [likelihood.loss(y, likelihood.mean(f + gap, nuisance)) for gap in (0.0, 0.5, 1.0, -1)]
     assert losses[0] < losses[1] < losses[2]
     assert losses[0] < losses[3]
+    assert losses[0] < likelihood.loss(y, likelihood.mean(-f, nuisance))
     statistics = likelihood.statistics(f, y, nuisance)
     halves = [
         likelihood.statistics(f[rows], y[rows], nuisance)

@@ -236,6 +236,11 @@ def test_predictions_are_arrays_whatever_was_given(rng):
     assert list(table.columns) == [*KEYS.columns, "mean", "std", "lower", "upper"]
     for name, own in (("mean", mean), ("std", std), ("lower", lower), ("upper", upper)):
         np.testing.assert_allclose(table[name], own, rtol=1e-7)
+    of_means = ring.predict_table(KEYS, 0.8, noise=False)
+    ends = ring.predict_interval(KEYS, 0.8, noise=False)
+    np.testing.assert_allclose(of_means["lower"], ends[0], rtol=1e-7)
+    np.testing.assert_allclose(of_means["upper"], ends[1], rtol=1e-7)
+    assert np.all(of_means["std"] < table["std"])
     with pytest.raises(TypeError, match="cells must be a table with the key columns"):
         ring.predict_table(np.zeros((2, 3), int))
 

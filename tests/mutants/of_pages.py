@@ -70,7 +70,7 @@ REPORT = [
         "report/markup.py",
         'return f"<td>{escape(cell.text)}</td>"',
         'return f"<td>{cell.text}</td>"',
-        (PAGE + "test_labels_are_text_and_never_markup",),
+        (PAGE + "test_every_piece_of_markup_escapes_what_it_is_given",),
     ),
     Mutant(
         "what names stand for is markup",
