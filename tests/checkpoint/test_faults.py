@@ -230,3 +230,12 @@ def test_state_comes_back_as_it_was(tmp_path: Path) -> None:
     assert found[7] == tree[7]
     with pytest.raises(TypeError, match="cannot hold object"):
         take_apart(object())
+
+
+def test_a_file_in_the_place_of_another(tmp_path: Path) -> None:
+    """Its checksum is right, but it is where another chain stands."""
+    for name in ("chain 0", "chain 1"):
+        generations.write(tmp_path, name, name, [])
+    (tmp_path / "chain 0.state").write_bytes((tmp_path / "chain 1.state").read_bytes())
+    with pytest.raises(generations.Damaged, match="it holds chain 1, not chain 0"):
+        generations.read(tmp_path, "chain 0")

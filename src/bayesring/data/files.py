@@ -185,13 +185,16 @@ def _read_arrow(path: str, kind: str) -> Any:
 def _read_array(path: str, name: str | None) -> NDArray[Any]:
     kind = extension(path)
     with _reading(path, kind):
-        found = np.load(path, allow_pickle=False)
-    if isinstance(found, np.ndarray):
-        return found
-    with found:
-        chosen = _one_of(list(found), name, path, "arrays")
+        opened = open(path, "rb")  # noqa: SIM115, by NumPy a damaged archive is left open
+    with opened as file:
         with _reading(path, kind):
-            array = found[chosen]
+            found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            chosen = _one_of(list(found), name, path, "arrays")
+            with _reading(path, kind):
+                array = found[chosen]
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} holds {chosen}, which is not an array.")
     return array
