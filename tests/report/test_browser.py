@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from tests.report.conftest import SHAPE
-from tests.report.test_hostile_labels import hostile  # noqa: F401, a fixture
+from tests.report.test_hostile_labels import HOSTILE, NAMES, ring_of
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")
 
@@ -156,8 +156,9 @@ def test_it_fits_the_window_in_light_and_dark(page, width, scheme):
     assert (sum(map(int, ground[4:-1].split(","))) < 300) == (scheme == "dark")
 
 
-def test_hostile_labels_do_nothing(browser, hostile, tmp_path):
+def test_hostile_labels_do_nothing(browser, tmp_path):
     """No script of a label runs, in the page as it is and after moving through the slices."""
+    hostile = ring_of(NAMES, HOSTILE.__getitem__, "<script>value</script>")
     browser.get(hostile.report(tmp_path / "report.html", progress=False).as_uri())
     assert browser.get_log("browser") == []
     for choice in ("rows", "columns"):

@@ -265,7 +265,7 @@ def _write_rows(file: Any, table: Any, safe_cells: bool) -> None:
 
 
 class _Lines:
-    """Takes lines that end as csv must believe, or it would not quote a "\\r", and ends them so."""
+    """Ends lines with a line feed alone; csv itself then would not quote a carriage return."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
