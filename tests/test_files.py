@@ -367,3 +367,18 @@ def test_lines_within_cells(tmp_path, ends):
         writer.writerows([["two\nlines", "b", "v"], *([key, "k", 0.5] for key in keys)])
     table = read_data(str(path), ["two\nlines", "b"], "v")
     assert table["two\nlines"].to_pylist() == keys
+
+
+def test_damaged_texts_of_netcdf_are_found_before_hdf5_loops(tmp_path):
+    path = tmp_path / "x.nc"
+    array = xr.DataArray(np.zeros((4, 2)), dims=["a", "b"], coords={"a": list("wxyz")}, name="v")
+    array.to_netcdf(path, engine="h5netcdf")
+    assert read_data(str(path)).coords["a"].values.tolist() == list("wxyz")
+    whole = bytearray(path.read_bytes())
+    heap = whole.index(b"GCOL")
+    for place, byte in ((heap + 9, 0xFF), (heap + 24, 0x21), (heap + 31, 0x80)):
+        changed = whole.copy()
+        changed[place] = byte
+        path.write_bytes(changed)
+        with pytest.raises(ValueError, match=r"is not a \.nc file: the texts at byte [0-9,]+ are"):
+            read_data(str(path))
