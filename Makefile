@@ -60,6 +60,14 @@ kills: setup  ## kill fits at 200 random moments and see that they go on with th
 mutants: setup  ## plant some 200 bugs, one at a time, and see that tests notice each; under an hour
 	$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),2) $(if $(ONLY),--only '$(ONLY)')
 
+.PHONY: fuzz soak
+
+fuzz: setup  ## generated and damaged input, CASES=100000 by default: refused in a sentence, or works
+	$(BIN)/python -m tests.fuzz.run --cases $(or $(CASES),100000) --seed $(or $(SEED),1)
+
+soak: setup  ## fit, save, load, predict and complete for an hour, or MINUTES=n: memory and files stay as they are
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60)
+
 docs: setup  ## check links, examples, skeletons and the architecture page
 	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from bayesring import TensorRing
+from bayesring import TensorRing, load
 from bayesring.likelihoods import Gaussian
 from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, NormalWishart
 
@@ -232,3 +233,50 @@ def test_a_ring_prior_of_one_prior_and_of_nonsense():
         RingPrior((), GammaProcess())
     with pytest.raises(TypeError, match="weights of RingPrior must be a prior of bond weights"):
         RingPrior((NormalGamma(),), 3.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"modes": 5}, "modes must be a list of column names, got 5."),
+        ({"modes": {"a", "b"}}, "modes must be a list of column names, got {"),
+        (
+            {"modes": np.zeros((2, 2))},
+            "modes must be a list of column names, got array([[0., 0.], ",
+        ),
+        ({"modes": [["a"], "b"]}, "modes must be a list of column names, got [['a'], 'b']."),
+        ({"value": ["v"]}, "value must be the name of a column, got ['v']."),
+        ({"modes": ["a", lambda x: x]}, "modes names <function"),
+    ],
+)
+def test_what_cannot_name_columns(given, message):
+    table = pd.DataFrame({"a": [1, 2], "b": [1, 2], "v": [0.5, 1.5]})
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        TensorRing(**QUICK).fit(table, **({"modes": ["a", "b"], "value": "v"} | given))
+    assert "\n" not in str(caught.value)
+
+
+def test_columns_of_one_name():
+    table = pd.DataFrame([[1, 2, 0.5]] * 3, columns=["a", "a", "v"])
+    with pytest.raises(ValueError, match=r"X has several columns of one name: .*'a'"):
+        TensorRing(**QUICK).fit(table, modes=["a", "b"], value="v")
+
+
+@pytest.mark.parametrize(
+    "name", ["draws", "rank", "inference", "likelihood", "prior", "n_jobs", "progress", "chains"]
+)
+@pytest.mark.parametrize("value", [np.zeros((2, 2, 2)), np.ma.masked_array([[1, 2]]), 10**400])
+def test_settings_of_the_wrong_kind_are_shown_on_one_line(name, value):
+    if value is not None and np.ndim(value) == 0 and name in ("draws", "n_jobs", "chains"):
+        pytest.skip("a large number, but a number")
+    with pytest.raises(ValueError, match=r"\.$") as caught:
+        TensorRing(**QUICK | {name: value}).fit(X, Y)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_path_that_is_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent\.ring does not exist\."):
+        load(tmp_path / "absent.ring")
+    with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path, got \[1\]\."):
+        load([1])

@@ -549,3 +549,20 @@ def test_help_lists_the_commands():
     assert result.exit_code == 0
     for command in ("complete", "fit", "predict", "report", "demo"):
         assert command in result.output
+
+
+def test_formulas_are_made_safe(tmp_path):
+    source, target, model = tmp_path / "in.csv", tmp_path / "out.csv", tmp_path / "m.ring"
+    keys = ["=1+1", "-5", "@x"]
+    lines = [f"{a},{b},{'' if a == b else -1.5}" for a in keys for b in keys]
+    source.write_text("\n".join(["a,b,t", *lines]) + "\n")
+    named = ["--modes", "a,b", "--value", "t", "--rank", "1", *QUICK[2:]]
+    for flags, mark in (([], ""), (["--safe-cells"], "'")):
+        result = run("complete", source, "-o", target, "--model", model, *named, *flags)
+        assert result.exit_code == 0, result.output
+        found = rows_of(target.read_text())
+        assert [row["a"] for row in found[::3]] == [f"{mark}=1+1", "-5", f"{mark}@x"]
+        assert found[1]["t"] == "-1.5"
+        result = run("predict", model, source, "-o", target, *flags)
+        assert result.exit_code == 0, result.output
+        assert rows_of(target.read_text())[0]["b"] == f"{mark}=1+1"

@@ -15,6 +15,8 @@ import pytest
 
 from bayesring import TensorRing, complete, load
 from bayesring.data.files import read_data, write_table
+from bayesring.data.observations import Observations
+from bayesring.posterior.convergence import DiagnosticWarning
 from bayesring.posterior.suggest import candidate_cells, is_observed
 
 QUICK = {"warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False, "n_jobs": 1}
@@ -65,7 +67,7 @@ def test_neighbours_of_a_large_number():
     assert set(ring.observed_.values.tolist()) == {1e16, 1e16 + 2}
     found = predictions(ring)
     assert np.isfinite(found).all()
-    assert np.abs(found[0] - 1e16).max() < 1e8
+    assert np.abs(found[0] - 1e16).max() < 100
 
 
 @pytest.mark.parametrize("value", [1.1e304, -1.7e308])
@@ -93,7 +95,7 @@ def test_a_value_beside_which_all_others_drown_is_said(value):
 def test_ordinary_values_are_not_complained_about(values):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        warnings.filterwarnings("ignore", category=sys.modules["bayesring"].DiagnosticWarning)
+        warnings.filterwarnings("ignore", category=DiagnosticWarning)
         fitted(values)
 
 
@@ -123,10 +125,10 @@ def test_integers_that_floats_cannot_hold_are_said(tmp_path):
 
 
 def test_integers_that_floats_hold_are_not_complained_about():
-    values = (np.arange(len(CELLS)) + 2**53) * 2
+    values = (np.arange(len(CELLS)) + 2**52) * 4
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        warnings.filterwarnings("ignore", category=sys.modules["bayesring"].DiagnosticWarning)
+        warnings.filterwarnings("ignore", category=DiagnosticWarning)
         fitted(values)
 
 
@@ -172,7 +174,7 @@ def test_large_integers_survive_csv(tmp_path):
     assert path.read_text() == text
 
 
-@pytest.mark.parametrize("shape", [(3,) * 50, (2,) * 64, (100_000,) * 4])
+@pytest.mark.parametrize("shape", [(3,) * 50, (2,) * 63, (60_000,) * 4])
 def test_more_cells_than_can_be_numbered(shape, tmp_path):
     rng = np.random.default_rng(0)
     X = np.stack([rng.integers(0, size, 60) for size in shape], axis=1)
@@ -181,7 +183,7 @@ def test_more_cells_than_can_be_numbered(shape, tmp_path):
     ring = load(tmp_path / "m.ring")
     assert ring.shape_ == shape
     assert np.isfinite(predictions(ring, X)).all()
-    suggested = ring.suggest(3, np.concatenate([X, X[::-1], X + (X == 0)]))
+    suggested = ring.suggest(3, np.concatenate([X, X[::-1], (X + 1) % shape]))
     assert suggested.shape == (3, len(shape))
     assert not (suggested[:, None] == X).all(axis=2).any()
     with pytest.raises(ValueError, match=r"takes .* GiB, but .* are free; predict the cells"):
@@ -193,8 +195,8 @@ def test_cells_are_drawn_where_they_cannot_be_numbered():
     cells = candidate_cells(shape, None, 0, 500)
     assert cells.shape == (500, 4)
     assert cells.max() > 90_000
-    ring = TensorRing(1, shape=shape, **QUICK).fit(cells[:9], normal(9))
-    assert is_observed(cells, ring.observed_).tolist() == [True] * 9 + [False] * 491
+    observed = Observations(cells[:9], normal(9), shape)
+    assert is_observed(cells, observed).tolist() == [True] * 9 + [False] * 491
 
 
 def test_a_report_on_fifty_modes(tmp_path):
@@ -205,8 +207,8 @@ def test_a_report_on_fifty_modes(tmp_path):
 
 
 def test_too_many_modes_are_refused():
-    with pytest.raises(ValueError, match="The data have 65 modes, but at most 64"):
-        fitted(normal(3), 1, np.zeros((3, 65), dtype=int))
+    with pytest.raises(ValueError, match="The data have 64 modes, but at most 63"):
+        fitted(normal(3), 1, np.zeros((3, 64), dtype=int))
 
 
 def test_a_rank_larger_than_any_mode():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import gzip
 import io
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from bayesring import complete
 from bayesring.data.csvfiles import read_csv, write_csv
-from bayesring.data.files import read_data, write_completion, write_table
+from bayesring.data.files import check_output, read_data, write_completion, write_table
 
 QUICK = {"rank": 1, "warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False}
 TABLE = pa.table(
@@ -260,3 +261,126 @@ def test_a_csv_that_fails_half_way_is_not_left_behind(tmp_path):
         write_table(str(tmp_path / "x.csv"), FailingTable())
     assert (tmp_path / "x.csv").read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["x.csv"]
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1"]
+HARMLESS = ["-5", "+5", "-.5e-3", "a=b", "", "'=1", "7", "x-y", "0"]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+def test_formulas_become_text_if_asked_for(tmp_path, name):
+    texts = FORMULAS + HARMLESS
+    table = pa.table({"=key": texts, "n": [-1.5] * len(texts), "m": [-7] * len(texts)})
+    opened = gzip.open if name.endswith(".gz") else open
+    for safe in (False, True):
+        write_table(str(tmp_path / name), table, safe_cells=safe)
+        with opened(tmp_path / name, "rt", newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        mark = "'" if safe else ""
+        assert header == [f"{mark}=key", "n", "m"]
+        assert [row[0] for row in rows] == [mark + text for text in FORMULAS] + HARMLESS
+        assert {(row[1], row[2]) for row in rows} == {("-1.5", "-7")}
+
+
+def test_formulas_in_other_files_are_no_danger(tmp_path):
+    with pytest.raises(ValueError, match=r"safe cells are for CSV, .*out.parquet is a .parquet"):
+        check_output("in.csv", str(tmp_path / "out.parquet"), safe_cells=True)
+
+
+@pytest.mark.parametrize("key", ["a\rb", "\r", "a\nb", "a\r\nb", '"', ","])
+def test_a_key_with_an_end_of_line_stays_one_key(tmp_path, key):
+    path = tmp_path / "x.csv"
+    table = pa.table({"a": [key, "z"], "b": ["x", key], "v": [0.5, None]})
+    write_table(str(path), table)
+    assert read_data(str(path), ["a", "b"], "v").equals(table)
+
+
+def damaged(name, content):
+    """A whole file of a format with its last third gone, or with other bytes in the middle."""
+    buffer = io.BytesIO()
+    if name.endswith(".npy"):
+        np.save(buffer, np.zeros((3, 4)))
+    elif name.endswith(".npz"):
+        np.savez_compressed(buffer, v=np.random.default_rng(0).random((3, 4)))
+    else:
+        buffer.write(gzip.compress(b"a,b,v\n" + b"1,2,3.5\n" * 50))
+    whole = buffer.getvalue()
+    third = len(whole) // 3
+    return {
+        "cut": whole[: 2 * third],
+        "other bytes": whole[:third] + bytes(range(20)) + whole[third + 20 :],
+        "nothing": b"",
+        "text": b"hello",
+    }[content]
+
+
+@pytest.mark.parametrize("content", ["cut", "other bytes", "nothing", "text"])
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.csv.gz", "x.CSV.GZ"])
+def test_damaged_files_are_refused_in_a_sentence(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(damaged(name, content))
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} .*[^.]\\.$") as caught:
+        read_data(str(path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.nc", "x.zarr"])
+def test_damaged_stores_are_refused_in_a_sentence(tmp_path, name):
+    path = tmp_path / name
+    dataset = xr.DataArray(np.zeros((3, 4)), dims=["a", "b"], name="v").to_dataset()
+    if name == "x.nc":
+        dataset.to_netcdf(path, engine="h5netcdf")
+        files = [path]
+    else:
+        dataset.to_zarr(path, zarr_format=2, consolidated=True)
+        files = [each for each in path.rglob("*") if each.is_file() and "v" in each.name[:2]]
+        files.append(path / ".zmetadata")
+    for file in files:
+        file.write_bytes(file.read_bytes()[:50])
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is not a .*[^.]\\.$") as caught:
+        read_data(str(path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b,v\n1,2,3\n".encode("utf-16"), "is in UTF-16, but CSV is read as UTF-8; save it"),
+        ("\xe9,b,v\n1,2,3\n".encode("latin-1"), "has a header that is not in UTF-8"),
+        (b"a,b,v\n1,2,3\n1,\x1b[31m\xff\n", "is not a table in CSV: "),
+        (b"a" * 200_000 + b",b\n1,2\n", "field larger than field limit"),
+    ],
+)
+def test_csv_that_is_none(tmp_path, content, message):
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_data(str(path), None, "v")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_lines_within_cells(tmp_path, ends):
+    """In the header too, and at the edges of what is parsed at a time."""
+    path = tmp_path / "x.csv"
+    keys = [f"{number}\n{'x' * 1000}" for number in range(3000)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator=ends)
+        writer.writerows([["two\nlines", "b", "v"], *([key, "k", 0.5] for key in keys)])
+    table = read_data(str(path), ["two\nlines", "b"], "v")
+    assert table["two\nlines"].to_pylist() == keys
+
+
+def test_damaged_texts_of_netcdf_are_found_before_hdf5_loops(tmp_path):
+    path = tmp_path / "x.nc"
+    array = xr.DataArray(np.zeros((4, 2)), dims=["a", "b"], coords={"a": list("wxyz")}, name="v")
+    array.to_netcdf(path, engine="h5netcdf")
+    assert read_data(str(path)).coords["a"].values.tolist() == list("wxyz")
+    whole = bytearray(path.read_bytes())
+    heap = whole.index(b"GCOL")
+    for place, byte in ((heap + 9, 0xFF), (heap + 24, 0x21), (heap + 31, 0x80)):
+        changed = whole.copy()
+        changed[place] = byte
+        path.write_bytes(changed)
+        with pytest.raises(ValueError, match=r"is not a \.nc file: the texts at byte [0-9,]+ are"):
+            read_data(str(path))

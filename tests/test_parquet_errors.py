@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from bayesring import TensorRing
+from bayesring.data.files import read_data
 from bayesring.data.parquet import Coding, ParquetRows
 from tests.parquet_files import N, epoch_of, opened, planted, small_pools
 
@@ -208,3 +210,23 @@ def test_damaged_files_are_named(tmp_path):
     labels = ParquetRows(path.with_name("part-0.parquet"), ["i", "j"], "value").survey().labels
     with pytest.raises(ValueError, match=message):
         epoch_of(rows, Coding(labels))
+
+
+def test_values_whose_variance_overflows(tmp_path):
+    path = tmp_path / "x.parquet"
+    table = {"a": [0, 1, 2, 0], "b": ["x", "y", "x", "y"], "v": [1e200, -1e200, 1.0, 2.0]}
+    parquet.write_table(pa.table(table), path, row_group_size=2)
+    ring = TensorRing(1, inference="online-em", epochs=1, draws=2, chains=1, progress=False)
+    with pytest.raises(ValueError, match=r"values, from -1e\+200 to 1e\+200, are too large for"):
+        ring.fit(path, modes=["a", "b"], value="v")
+
+
+def test_text_that_is_not_utf_8(tmp_path):
+    path = tmp_path / "x.parquet"
+    texts = pa.array([b"x", b"\xff\xfe", b"x", b"y"], pa.binary()).view(pa.string())
+    parquet.write_table(pa.table({"a": texts, "b": [0, 1, 1, 0], "v": [1.0, 2.0, 3.0, 4.0]}), path)
+    ring = TensorRing(1, inference="online-em", epochs=1, draws=2, chains=1, progress=False)
+    with pytest.raises(ValueError, match="'a' holds text that is not in UTF-8"):
+        ring.fit(path, modes=["a", "b"], value="v")
+    with pytest.raises(ValueError, match=r"x\.parquet is not a .parquet file: .*UTF8"):
+        read_data(str(path))

@@ -222,8 +222,8 @@ def check_fits(n_bytes: int, what: str, instead: str) -> None:
     free = free_memory()
     if free is not None and n_bytes > free:
         raise ValueError(
-            f"{what} takes {n_bytes / 2**30:,.1f} GiB, but {free / 2**30:,.1f} GiB of memory are "
-            f"free; {instead}"
+            f"{what} takes {min(n_bytes, 2**900) / 2**30:,.1f} GiB, but {free / 2**30:,.1f} GiB of "
+            f"memory are free; {instead}"
         )
 
 

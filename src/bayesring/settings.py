@@ -31,8 +31,10 @@ INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
 CHAINS, RINGS, FEW = 4, 8, 2**17
 """Chains; rings of online EM, for up to FEW observations (above, as many as chains)."""
-MOST_MODES = 64
-"""Modes that arrays, and so slices in reports and model files, can have."""
+MOST_BYTES = 2**80
+"""More than this are said to be as many."""
+MOST_MODES = 63
+"""Modes whose indices NumPy can turn into numbers of cells and back."""
 BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
 """Observations per step (512 is the paper's), the larger size for MANY observations or more, where
 small steps cost more than they gain."""
@@ -95,10 +97,10 @@ class Settings(NamedTuple):
         budget, draw_bytes = self.max_memory // chains, 8 * size.parameters(shape)
         if draw_bytes > budget:
             raise ValueError(
-                f"One draw of a ring of shape {shape} and rank {size.bonds} takes "
-                f"{draw_bytes / 2**30:.2f} GiB, but max_memory leaves {budget / 2**30:.2f} GiB per "
-                "chain; give a larger max_memory= or a smaller rank=, or code the modes so that "
-                "fewer places are empty."
+                f"One draw of a ring of shape {shape} and rank {shown(size.bonds)} takes "
+                f"{min(draw_bytes, MOST_BYTES) / 2**30:.2f} GiB, but max_memory leaves "
+                f"{budget / 2**30:.2f} GiB per chain; give a larger max_memory= or a smaller "
+                "rank=, or code the modes so that fewer places are empty."
             )
 
 

@@ -306,3 +306,12 @@ def test_every_setting_is_a_fact() -> None:
         assert resolve(settings).facts() != before, name
     for n_jobs, progress in ((1, True), (3, False)):
         assert resolve(parameters | {"n_jobs": n_jobs, "progress": progress}).facts() == before
+
+
+def test_a_file_in_the_place_of_another(tmp_path: Path) -> None:
+    """Its checksum is right, but it is where another chain stands."""
+    for name in ("chain 0", "chain 1"):
+        generations.write(tmp_path, name, name, [])
+    (tmp_path / "chain 0.state").write_bytes((tmp_path / "chain 1.state").read_bytes())
+    with pytest.raises(generations.Damaged, match="it holds chain 1, not chain 0"):
+        generations.read(tmp_path, "chain 0")

@@ -10,6 +10,7 @@ import shutil
 import pytest
 
 from tests.report.conftest import SHAPE
+from tests.report.test_hostile_labels import HOSTILE, NAMES, ring_of
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")
 
@@ -153,3 +154,18 @@ def test_it_fits_the_window_in_light_and_dark(page, width, scheme):
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert wide <= width
     assert (sum(map(int, ground[4:-1].split(","))) < 300) == (scheme == "dark")
+
+
+def test_hostile_labels_do_nothing(browser, tmp_path):
+    """No script of a label runs, in the page as it is and after moving through the slices."""
+    hostile = ring_of(NAMES, HOSTILE.__getitem__, "<script>value</script>")
+    browser.get(hostile.report(tmp_path / "report.html", progress=False).as_uri())
+    assert browser.get_log("browser") == []
+    for choice in ("rows", "columns"):
+        options = Select(browser.find_element(By.ID, choice))
+        for place in range(len(options.options)):
+            options.select_by_index(place)
+            browser.find_elements(By.CSS_SELECTOR, ".stage")[0].click()
+    assert browser.execute_script("return document.scripts.length") == 2
+    assert not browser.find_elements(By.CSS_SELECTOR, "img, iframe, [onerror], [onload], [onclick]")
+    assert browser.get_log("browser") == []

@@ -149,15 +149,13 @@ def _content(source: str) -> bytes:
 
 
 def _header(content: bytes, source: str) -> list[str]:
-    lines = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
+    lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", "surrogateescape", newline="")
     try:
         names = next(csv.reader(lines), [])
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"{source} has bytes near its beginning that are not UTF-8; save it as UTF-8."
-        ) from None
     except csv.Error as error:
         raise ValueError(f"{source} is not a table in CSV: {reason_of(error)}.") from None
+    if any("\ud800" <= each <= "\udfff" for name in names for each in name):
+        raise ValueError(f"{source} has a header that is not in UTF-8; save it as UTF-8.")
     if not names:
         raise ValueError(f"{source} is empty: a header with the names of the columns is required.")
     if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
@@ -257,13 +255,23 @@ def _converts(convert: Callable[[str], Any], text: str) -> bool:
 
 def _write_rows(file: Any, table: Any, safe_cells: bool) -> None:
     """Rows with the shortest text that round-trips each number; empty for a missing value."""
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(_Lines(file), lineterminator="\r\n")
     writer.writerow(_texts(table.column_names, safe_cells))
     for batch in table.to_batches(max_chunksize=ROWS):
         columns: Iterable[list[Any]] = (
             _texts(column.to_pylist(), safe_cells) for column in batch.columns
         )
         writer.writerows(zip(*columns, strict=True))
+
+
+class _Lines:
+    """Ends lines with a line feed alone; csv itself then would not quote a carriage return."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        self._file.write(line.removesuffix("\r\n") + "\n")
 
 
 def _texts(values: list[Any], safe_cells: bool) -> list[Any]:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
 from bayesring.data.csvfiles import read_csv, write_csv
+from bayesring.data.heaps import check_heaps
 from bayesring.data.parquet.footers import find_files
 from bayesring.data.parquet.thrift import read_footer
 from bayesring.data.writing import ZARR, check_destination, replacing
@@ -185,13 +186,16 @@ def _read_arrow(path: str, kind: str) -> Any:
 def _read_array(path: str, name: str | None) -> NDArray[Any]:
     kind = extension(path)
     with _reading(path, kind):
-        found = np.load(path, allow_pickle=False)
-    if isinstance(found, np.ndarray):
-        return found
-    with found:
-        chosen = _one_of(list(found), name, path, "arrays")
+        opened = open(path, "rb")  # noqa: SIM115, by NumPy a damaged archive is left open
+    with opened as file:
         with _reading(path, kind):
-            array = found[chosen]
+            found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            chosen = _one_of(list(found), name, path, "arrays")
+            with _reading(path, kind):
+                array = found[chosen]
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} holds {chosen}, which is not an array.")
     return array
@@ -203,6 +207,8 @@ def _read_labelled(path: str, name: str | None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # stores without consolidated metadata
         with _reading(path, extension(path)):
+            if extension(path) == ".nc":
+                check_heaps(path)  # before HDF5 does, because it may never end
             opened = xr.open_dataset(path, **engine)
     with opened as dataset:
         chosen = _one_of([str(each) for each in dataset.data_vars], name, path, "variables")

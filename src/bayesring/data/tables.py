@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import NDArray
 
@@ -27,7 +28,7 @@ from bayesring.data.labels import (
 )
 from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
-from bayesring.wording import shown
+from bayesring.wording import reason_of, shown
 
 WIDE, WIDE_ANY = 3, 6
 """Number of float columns, or of any numeric columns, from which a table looks wide."""
@@ -90,6 +91,9 @@ def open_table(data: Any, argument: str = "data") -> nw.DataFrame[Any]:
             "pandas, polars or pyarrow table is required; load it first, for example with "
             ".collect()."
         ) from None
+    except DuplicateError as error:
+        twice = reason_of(ValueError(" ".join(str(error).split())))
+        raise ValueError(f"{argument} has several columns of one name: {twice}.") from None
     if len(frame) == 0:
         raise ValueError(f"{argument} is empty: found a table with 0 rows.")
     return frame
@@ -239,17 +243,15 @@ def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
         raise ValueError(
             f"value column {name!r} holds {column.dtype}{example}, but numbers are required."
         )
-    if column.dtype.is_integer():
-        warn_of_rounding(_integers(column), f"value column {name!r}")
-    values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    if column.dtype.is_integer():  # not cast: Arrow refuses integers that floats cannot hold
+        whole = np.asarray(column.fill_null(0).to_numpy())
+        warn_of_rounding(whole, f"value column {name!r}")
+        values = np.where(column.is_null().to_numpy(), np.nan, whole.astype(np.float64))
+    else:
+        values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
     missing = np.isnan(values)
     check_values(np.where(missing, 0.0, values), len(values), f"value column {name!r}")
     return values
-
-
-def _integers(column: nw.Series[Any]) -> NDArray[Any]:
-    """A column of integers as they are, zero where they are missing."""
-    return np.asarray(column.fill_null(0).to_numpy())
 
 
 def add_columns(frame: nw.DataFrame[Any], columns: Mapping[str, NDArray[Any]]) -> nw.DataFrame[Any]:

@@ -94,9 +94,8 @@ class Gaussian(Likelihood):
 
     def check(self, values: FloatArray) -> None:
         """Reject values that arithmetic cannot handle."""
-        large = np.abs(values) > LARGEST
-        if large.any():
-            row = int(np.argmax(large))
+        if max(float(values.max()), -float(values.min())) > LARGEST:
+            row = int(np.argmax(np.abs(values) > LARGEST))
             raise ValueError(
                 f"y must lie between {-LARGEST:g} and {LARGEST:g}, got {values[row]:g} in row "
                 f"{row}; divide all values by a large number first."
@@ -123,11 +122,21 @@ class Gaussian(Likelihood):
         largest = float(np.max(np.abs(values)))
         shrunk = values / (largest or 1.0)
         location, scale = float(np.mean(shrunk)) * largest, float(np.std(shrunk)) * largest
-        return location, _own_size_if_constant(scale, largest, 4 * np.finfo(float).eps)
+        rounding = float(4 * np.finfo(float).eps)
+        first = float(values[0])
+        if scale <= rounding * largest and np.any(values != first):
+            steps = values - first  # a few neighbours among the floats: exact, and all there is
+            location, scale, rounding = first + float(np.mean(steps)), float(np.std(steps)), 0.0
+        return location, _own_size_if_constant(scale, largest, rounding)
 
     def units_from(self, moments: Moments) -> tuple[float, float]:
         """The same for streamed values."""
         self.check(np.array([moments.smallest, moments.largest]))
+        if not np.isfinite(moments.mean + moments.variance):
+            raise ValueError(
+                f"The values, from {moments.smallest:g} to {moments.largest:g}, are too large for "
+                "their variance to be computed; divide all of them by a large number first."
+            )
         largest = max(abs(moments.smallest), abs(moments.largest))
         scale = sqrt(moments.variance)
         return moments.mean, _own_size_if_constant(scale, largest, moments.rounding)
@@ -364,10 +373,13 @@ def _increasing(scores: FloatArray, known: NDArray[np.bool]) -> FloatArray:
 
 
 def _own_size_if_constant(scale: float, largest: float, rounding: float) -> float:
-    """The scale, or the magnitude of the values if it is only rounding (one if all are zero)."""
+    """The scale, or the magnitude of the values if it is only rounding (one if all are zero).
+
+    Never less than the smallest number with all its digits, in which error bars can be counted.
+    """
     if scale <= rounding * largest:
-        return largest or 1.0
-    return scale
+        scale = largest or 1.0
+    return max(scale, float(np.finfo(float).tiny))
 
 
 def draw_truncated_gamma(rng: Generator, shape: float, rate: float, upper: float) -> float:

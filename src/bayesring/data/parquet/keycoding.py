@@ -185,7 +185,10 @@ class Tally:
         """The sorted labels and their counts."""
         found = np.flatnonzero(self._seen)
         counts, dtype = self._counts[found], self._kind.dtype
-        keys = found + self._low if self._coder is None else self._coder.levels
+        try:
+            keys = found + self._low if self._coder is None else self._coder.levels
+        except import_pyarrow().ArrowException:
+            raise ValueError(f"column {self._name!r} holds text that is not in UTF-8.") from None
         if dtype.kind in "Mm":
             keys = keys.view(dtype)
         elif dtype.kind == "f":

@@ -212,7 +212,7 @@ class _Moments:
         if wrong >= 0:
             return int(wrong)
         n, gap = self.n + len(values), mean - self.mean
-        self.squares += squares + gap**2 * self.n * len(values) / n
+        self.squares += squares + gap * gap * self.n * len(values) / n
         self.mean += gap * len(values) / n
         self.n = n
         self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
