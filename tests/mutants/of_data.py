@@ -80,7 +80,7 @@ DATA = [
     Mutant(
         "variances of parts are added without the gap of their means",
         "data/parquet/rows.py",
-        "self.squares += squares + gap**2 * self.n * len(values) / n",
+        "self.squares += squares + gap * gap * self.n * len(values) / n",
         "self.squares += squares",
         (PARQUET + "test_every_kind_of_value",),
     ),
@@ -129,7 +129,7 @@ DATA = [
     Mutant(
         "unknown keys stand for the last label",
         "data/labels.py",
-        "np.where(levels[codes] == keys, codes, len(levels))",
+        "np.where(exact & (levels[codes] == keys), codes, len(levels))",
         "codes",
         (LABELS + "test_coding_is_undone_by_looking_up",),
     ),
@@ -163,9 +163,9 @@ DATA = [
     ),
     Mutant(
         "new labels of a table stand before the known ones",
-        "data/tables.py",
-        "np.concatenate([level, new]) if",
-        "np.concatenate([new, level]) if",
+        "data/labels.py",
+        "np.concatenate([levels, added])",
+        "np.concatenate([added, levels])",
         ("tests/online/test_partial_fit.py::test_tables_bring_new_labels",),
     ),
     Mutant(
@@ -185,7 +185,7 @@ DATA = [
     Mutant(
         "a byte order mark becomes part of the first name",
         "data/csvfiles.py",
-        'content.removeprefix(b"\\xef\\xbb\\xbf")',
+        "content.removeprefix(codecs.BOM_UTF8)",
         "content",
         (CSV + "test_a_byte_order_mark_and_windows_line_ends",),
     ),

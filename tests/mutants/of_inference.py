@@ -178,8 +178,8 @@ INFER = [
     Mutant(
         "runs of a chain of slices all end at the same places in every scan",
         "infer/gibbs.py",
-        "RUN // 2 if scan % 2 else 0",
-        "0",
+        "RUN // 2 if scan % 2 else RUN",
+        "RUN",
         ("tests/sampling/test_extensions.py::test_every_slice_is_in_one_run_of_one_pass",),
     ),
     Mutant(

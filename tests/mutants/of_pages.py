@@ -12,8 +12,8 @@ COMMAND = [
     Mutant(
         "predictions of a command ignore their level",
         "command/workflows.py",
-        "write_table(target, ring.predict_table(X, level))",
-        "write_table(target, ring.predict_table(X))",
+        "ring.predict_table(X, level)",
+        "ring.predict_table(X)",
         (CLI + "test_a_model_is_that_of_its_seed",),
     ),
     Mutant(
@@ -33,7 +33,7 @@ COMMAND = [
     Mutant(
         "the checkpoint of a command is not used",
         "command/workflows.py",
-        "ring.fit_observations(observed, container.labels, container.kind, run.checkpoint)",
+        "ring.fit_observations(observed, container.labels, container.kind, safety.checkpoint)",
         "ring.fit_observations(observed, container.labels, container.kind)",
         (CLI + "test_commands_go_on_from_their_checkpoint",),
     ),

@@ -82,7 +82,7 @@ PUBLIC = [
     Mutant(
         "partial_fit keeps observations that it did not see as all there are",
         "estimator.py",
-        "self.estimates_, self.labels_, self.observed_ = estimates, labels, None",
+        "self.estimates_, self.labels_, self.observed_ = estimates, labels, everything",
         "self.estimates_, self.labels_ = estimates, labels",
         ("tests/online/test_partial_fit.py::test_observations_are_not_kept_in_part",),
     ),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp, inf, log, sqrt
+from math import inf, log, sqrt
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincinv, gammaln, ndtr, ndtri
+from scipy.special import gammainc, gammaln, ndtr, ndtri
 
 from bayesring.kernels.mixtures import (
     normal_mixture_quantiles,
@@ -17,6 +17,7 @@ from bayesring.kernels.mixtures import (
     remap,
 )
 from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.likelihoods.truncated_gamma import draw_truncated_gamma
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
 LEVELS = np.arange(1, 100) / 100
@@ -380,26 +381,3 @@ def _own_size_if_constant(scale: float, largest: float, rounding: float) -> floa
     if scale <= rounding * largest:
         scale = largest or 1.0
     return max(scale, float(np.finfo(float).tiny))
-
-
-def draw_truncated_gamma(rng: Generator, shape: float, rate: float, upper: float) -> float:
-    """Draw from Ga(shape, rate) cut off above `upper`, exactly, by rejection.
-
-    The log density g is concave for shape > 1. If its mode lies well above `upper`, proposals are
-    exponential below `upper` with the slope of g there, its tangent. Otherwise they come from the
-    gamma itself or, if few of those would be accepted, from inverting its distribution function.
-    """
-    slope = (shape - 1) / upper - rate
-    if slope * upper <= sqrt(max(shape, 1.0)):
-        mass = float(gammainc(shape, rate * upper))
-        while mass > 0.1:
-            draw = float(rng.gamma(shape) / rate)
-            if 0.0 < draw <= upper:
-                return draw
-        return min(float(gammaincinv(shape, mass * rng.uniform(1e-300, 1.0))) / rate, upper)
-    while True:
-        gap = float(rng.exponential(1.0 / slope))
-        if gap < upper:
-            log_ratio = (shape - 1) * np.log1p(-gap / upper) + rate * gap + slope * gap
-            if rng.random() < exp(log_ratio):
-                return upper - gap
