@@ -100,13 +100,6 @@ KERNELS = [
         ("tests/online/test_partial_fit.py::test_slices_with_rows_before_wait_for_the_new_ones",),
     ),
     Mutant(
-        "Adam's second moment has the decay of the first",
-        "kernels/gradient.py",
-        "powers[row, 1] *= SECOND",
-        "powers[row, 1] *= FIRST",
-        (FREE_ENERGY + "test_rows_that_a_batch_does_not_touch_rest",),
-    ),
-    Mutant(
         "keys in a gap of the table pass as known",
         "kernels/pools.py",
         "if place >= size or table[place] < 0:",

@@ -122,13 +122,6 @@ REPORT = [
         (NUMBERS + "test_surprises_are_the_observations_furthest_off",),
     ),
     Mutant(
-        "values are corrected by themselves",
-        "report/summary.py",
-        "_reach(likelihood, errors[~check])",
-        "_reach(likelihood, errors[check])",
-        (NUMBERS + "test_correction_learnt_on_one_half_mends_the_other",),
-    ),
-    Mutant(
         "an infinite setting cannot be run again",
         "report/again.py",
         "\"float('inf')\" if value == inf else repr(value)",
