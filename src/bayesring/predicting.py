@@ -168,7 +168,7 @@ class Predicting(Reporting):
         scans = sum(len(trace.log_likelihood) for trace in self.trace_)
         if not self.sampled_:
             scans = sum(int(draws.scans[-1]) for draws in posterior.chains)
-        fitted = selfcheck.Fitted(
+        fitted = selfcheck.CheckedFit(
             posterior.chains,
             posterior.shape,
             posterior.likelihood,

@@ -73,7 +73,7 @@ class SelfCheck:
         return self.sentence
 
 
-class Fitted(NamedTuple):
+class CheckedFit(NamedTuple):
     """A fit to be checked, in standard units."""
 
     chains: Sequence[Draws]
@@ -86,7 +86,7 @@ class Fitted(NamedTuple):
     """All scans of the fit, which the refits together do not exceed."""
 
 
-def run(fitted: Fitted, engine: Engine, step: Callable[[str], None]) -> SelfCheck:
+def run(fitted: CheckedFit, engine: Engine, step: Callable[[str], None]) -> SelfCheck:
     """Check a fit. The same seed gives the same answer, whoever works."""
     scatter = observed_scatter(fitted, engine)
 
@@ -141,7 +141,7 @@ def judged(ranks: FloatArray, scatter: float) -> SelfCheck:
     )
 
 
-def observed_scatter(fitted: Fitted, engine: Engine) -> float:
+def observed_scatter(fitted: CheckedFit, engine: Engine) -> float:
     """Mean of (y - E[y | f_s])^2 over that of Var[y | f_s], over observations and some draws.
 
     A draw and the data have, under the model, the joint distribution of a truth and what it
@@ -161,7 +161,7 @@ def observed_scatter(fitted: Fitted, engine: Engine) -> float:
     return float(found / expected)
 
 
-def draw_of(fitted: Fitted, number: int) -> tuple[Draws, int]:
+def draw_of(fitted: CheckedFit, number: int) -> tuple[Draws, int]:
     """The draw that a refit simulates from: chains in turn, spread evenly over each."""
     draws = fitted.chains[number % len(fitted.chains)]
     turns = -(-REFITS // len(fitted.chains))
@@ -169,7 +169,7 @@ def draw_of(fitted: Fitted, number: int) -> tuple[Draws, int]:
     return draws, (2 * turn + 1) * len(draws.flat) // (2 * turns)
 
 
-def refit(fitted: Fitted, number: int) -> FloatArray:
+def refit(fitted: CheckedFit, number: int) -> FloatArray:
     """Simulate from one draw, fit most of the values, and rank the others, (n,).
 
     Among as many draws of the refit and the truth itself, each place is equally likely.
@@ -203,7 +203,7 @@ def refit(fitted: Fitted, number: int) -> FloatArray:
 
 
 def simulate(
-    fitted: Fitted, draws: Draws, row: int, rng: Generator
+    fitted: CheckedFit, draws: Draws, row: int, rng: Generator
 ) -> tuple[Observations, Observations]:
     """Some of the observed values, and new ones at some of the training cells."""
     data = fitted.data
@@ -236,7 +236,7 @@ def _both(one: Observations, other: Observations) -> Observations:
     )
 
 
-def state_of(fitted: Fitted, draws: Draws, row: int, streams: Streams) -> RingState:
+def state_of(fitted: CheckedFit, draws: Draws, row: int, streams: Streams) -> RingState:
     """A kept draw as a state: it is a draw of the refit's posterior, if all is well.
 
     Gains are not kept; they start at one and are drawn anew in the first scan.
