@@ -95,7 +95,7 @@ class Gaussian(Likelihood):
 
     def check(self, values: FloatArray) -> None:
         """Reject values that arithmetic cannot handle."""
-        if max(float(values.max()), -float(values.min())) > LARGEST:
+        if values.size and max(float(values.max()), -float(values.min())) > LARGEST:
             row = int(np.argmax(np.abs(values) > LARGEST))
             raise ValueError(
                 f"y must lie between {-LARGEST:g} and {LARGEST:g}, got {values[row]:g} in row "
