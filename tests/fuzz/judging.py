@@ -26,8 +26,8 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def is_sentence(message: str) -> bool:
-    """Whether a message is one line that ends as sentences do."""
-    return message.endswith(".") and len(message.splitlines()) == 1 and len(message) < LONGEST
+    """Whether a message is one line that ends as sentences do; it may ask what was meant."""
+    return message.endswith((".", "?")) and len(message.splitlines()) == 1 and len(message) < LONGEST
 
 
 def where(error: BaseException) -> str:

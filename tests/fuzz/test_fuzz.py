@@ -21,7 +21,7 @@ CASES = {
     "settings": 100,
     "tables": 40,
     "csv": 40,
-    "mixed": 120,
+    "mixed": 80,
 }
 
 
