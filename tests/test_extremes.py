@@ -230,6 +230,12 @@ def test_durations_are_no_coordinates():
         fitted(normal(), X=CELLS.astype("m8[s]"))
 
 
+@pytest.mark.parametrize("n_draws", [2**50, 2**63, 10**30])
+def test_more_draws_than_fit_into_memory(n_draws):
+    with pytest.raises(ValueError, match=r"draws of 36 cells takes .* ask for fewer draws at a"):
+        fitted(normal()).sample(CELLS, n_draws)
+
+
 MILLION = """
 import resource, time
 import numpy as np
