@@ -182,6 +182,41 @@ shows no more. The bugs were written by hand, those first that an audit had foun
 were written for them: that all are noticed says nothing of the share of other bugs that would be.
 Nothing is said of bugs in two places at once, of the script of the report page, of `paper/`, or of
 any number in the tables above.
+
+## What was fuzzed
+
+`make fuzz` gives the library, its command line and every reader input that was generated or
+damaged, in a process that is watched: each case must work or be refused in one sentence. An error
+of another library, a crash, no answer within ten seconds, a wrong shape, or a cell, key or row that
+comes back changed is a failure. Counts of seed 1, put together from several runs that were made
+while what they found was being fixed:
+
+| target | cases | work | refused | failed |
+|---|---|---|---|---|
+| fit | 3,922 | 3,762 | 160 | 0 |
+| complete | 4,902 | 2,118 | 2,784 | 0 |
+| predict | 5,883 | 2,641 | 3,242 | 0 |
+| arguments | 19,608 | 4,128 | 15,480 | 0 |
+| settings | 9,804 | 600 | 9,204 | 0 |
+| tables | 8,824 | 6,569 | 2,255 | 0 |
+| csv | 9,804 | 2,945 | 6,859 | 0 |
+| parquet | 6,863 | 1,228 | 5,635 | 0 |
+| stream | 3,922 | 621 | 3,301 | 0 |
+| arrow | 4,902 | 1,168 | 3,734 | 0 |
+| npy | 7,844 | 1,950 | 5,894 | 0 |
+| npz | 4,902 | 404 | 4,498 | 0 |
+| netcdf | 2,451 | 593 | 1,857 | 1 |
+| zarr | 785 | 429 | 356 | 0 |
+| model | 2,451 | 295 | 2,156 | 0 |
+| checkpoint | 981 | 794 | 187 | 0 |
+| paths | 1,177 | 405 | 772 | 0 |
+| command | 981 | 138 | 843 | 0 |
+| all | 100,006 | 30,788 | 69,217 | 1 |
+
+The failure is a NetCDF file whose damage makes HDF5 itself work for more than ten seconds on one
+text; read NetCDF files from strangers in a process of their own. `make soak` went through 622
+cycles of fit, save, load, predict and complete in ten minutes: memory grew by 0.5 MB per 100
+cycles, no file stayed open, and all repeated seeds gave the same bits.
 """
 
 

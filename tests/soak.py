@@ -8,7 +8,6 @@ Memory must stay flat, no file may stay open, and a repeated seed must give what
 from __future__ import annotations
 
 import argparse
-import gc
 import hashlib
 import os
 import sys
@@ -98,7 +97,6 @@ def soak(cycles: int | None = None, seconds: float | None = None, show: bool = F
             found = cycle(number % KINDS, Path(name))
             if first.setdefault(number % KINDS, found) != found:
                 changed.append(number)
-            gc.collect()
             sizes.append(_megabytes())
             opened = _open_files()
             before = before if number >= KINDS else opened

@@ -280,3 +280,16 @@ def test_a_path_that_is_none(tmp_path):
         load(tmp_path / "absent.ring")
     with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path, got \[1\]\."):
         load([1])
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "\u2028", "\x1b[31m", "x" * 5000])
+def test_keys_are_shown_on_one_line(key):
+    table = pd.DataFrame({"a": [1, 2, 1], "b": ["x", "y", "y"], "v": Y[:3]})
+    ring = TensorRing(1, **QUICK).fit(table, modes=["a", "b"], value="v")
+    with pytest.raises(ValueError, match="'a' holds text such as") as caught:
+        ring.predict(pd.DataFrame({"a": [key], "b": ["x"]}))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+    with pytest.warns(UserWarning, match="Labels that the fit did not know: 1 of 'b'") as warned:
+        ring.predict(pd.DataFrame({"a": [1], "b": [key]}))
+    assert str(warned[0].message).isprintable()

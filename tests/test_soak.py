@@ -23,7 +23,7 @@ def test_it_sees_leaks_and_changes(monkeypatch, tmp_path):
     kept = []
 
     def leaky(kind, folder):
-        kept.append((bytearray(2**20), (tmp_path / "x").open("w")))
+        kept.append((bytearray(b"x" * 2**20), (tmp_path / "x").open("w")))
         return str(len(kept) // 15)
 
     monkeypatch.setattr(soak, "cycle", leaky)

@@ -115,8 +115,13 @@ class Predicting(Reporting):
         """
         posterior, coords = self._locate(X)
         own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state
-        rng = np.random.default_rng(own)
-        return posterior.sample(rng, coords, check_count(n_draws, "n_draws", 1))
+        rng, n_draws = np.random.default_rng(own), check_count(n_draws, "n_draws", 1)
+        check_fits(
+            3 * 8 * n_draws * len(coords),
+            f"the work on {n_draws} draws of {len(coords):,} cells",
+            "ask for fewer draws at a time, with another random_state each.",
+        )
+        return posterior.sample(rng, coords, n_draws)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions, or the mean log score if values are discrete.

@@ -13,6 +13,11 @@ def shown(value: Any) -> str:
     return _short(" ".join(repr(value).split()))
 
 
+def as_text(value: Any) -> str:
+    """A key as its text, without quotes: on one line, and not too long."""
+    return _short(_escaped(str(value)))
+
+
 def reason_of(error: BaseException) -> str:
     """What an error of another library says, on one line and without its full stop.
 

@@ -26,8 +26,9 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def is_sentence(message: str) -> bool:
-    """Whether a message is one line that ends as sentences do."""
-    return message.endswith(".") and len(message.splitlines()) == 1 and len(message) < LONGEST
+    """Whether a message is one line that ends as sentences do; it may ask what was meant."""
+    one_line = len(message.splitlines()) == 1 and len(message) < LONGEST
+    return one_line and message.endswith((".", "?"))
 
 
 def where(error: BaseException) -> str:

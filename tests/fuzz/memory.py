@@ -269,10 +269,12 @@ def completion(rng: Random, folder: Path) -> None:
         extra |= {"fill": rng.choice(["missing", "all"])}
     elif kind == 4 and rng.randrange(3) == 0:
         data = rng.choice([wrong(rng), array.tolist()])
+    kind = 1 if isinstance(data, np.ma.MaskedArray) else kind  # some wrong input is right
     before = data.copy() if hasattr(data, "copy") else data
     found = complete(data, **own, **extra)
     mean = found.mean
     assert type(mean) is (type(data) if not isinstance(data, list) else np.ndarray)
+    shape = np.shape(before)
     assert mean.shape == shape
     dense = [each.todense() if kind == 3 else np.asarray(each) for each in (mean, before)]
     known = ~np.isnan(dense[1]) if dense[1].dtype.kind == "f" else np.ones(shape, dtype=bool)

@@ -72,7 +72,8 @@ def _watch(
             command, stdout=subprocess.PIPE, stderr=said, text=True, cwd=ROOT, env=os.environ
         )
         lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=_read, args=(worker, lines), daemon=True).start()
+        reader = threading.Thread(target=_read, args=(worker, lines), daemon=True)
+        reader.start()
         following, limit = begin, SECONDS_TO_START
         try:
             while following < end:
@@ -95,12 +96,15 @@ def _watch(
         finally:
             worker.kill()
             worker.wait()
+            reader.join()
     return following, None
 
 
 def _read(worker: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
-    for line in worker.stdout or ():
-        lines.put(line)
+    assert worker.stdout is not None
+    with worker.stdout as written:
+        for line in written:
+            lines.put(line)
     lines.put("")
 
 
@@ -112,7 +116,7 @@ def main() -> int:
     parser.add_argument("--target", choices=sorted(TARGETS), action="append")
     parser.add_argument("--case", type=int, help="run this one only, here, with its traceback")
     given = parser.parse_args()
-    targets = given.target or list(TARGETS)
+    targets = given.target or list(SHARES)
     if given.case is not None:
         with tempfile.TemporaryDirectory() as folder:
             TARGETS[targets[0]](case(given.seed, targets[0], given.case), Path(folder))

@@ -52,3 +52,16 @@ SHARES = {
     "paths": 12,
     "command": 10,
 }
+ALTERED = [
+    *("parquet", "stream", "arrow", "npy", "npz", "netcdf", "zarr", "model"),
+    *("checkpoint", "paths", "command"),
+]
+"""Targets that may end the interpreter, since they read damaged files."""
+
+
+def mixed(rng: Random, folder: Path) -> None:
+    """Any of these targets, so that a short test needs one worker only."""
+    TARGETS[rng.choice(ALTERED)](rng, folder)
+
+
+TARGETS["mixed"] = mixed

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow, warn_of_rounded
 from bayesring.data.labels import KINDS, bad_text
 from bayesring.model.types import IntArray
-from bayesring.wording import reason_of, shown
+from bayesring.wording import as_text, reason_of, shown
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-")
 """Texts that mean a missing value."""
@@ -227,7 +227,7 @@ def _like(texts: NDArray[np.str_], levels: NDArray[Any] | None, name: str) -> ND
     except (ValueError, OverflowError):
         raise ValueError(
             f"column {name!r} holds text such as {str(texts[0])!r}, but the model was fitted with "
-            f"{KINDS[levels.dtype.kind]} such as {levels[0]!s}."
+            f"{KINDS[levels.dtype.kind]} such as {as_text(levels[0])}."
         ) from None
 
 

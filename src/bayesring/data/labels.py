@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.model.types import Axis, FloatArray, IntArray
-from bayesring.wording import shown
+from bayesring.wording import as_text, shown
 
 KINDS = {
     "U": "text",
@@ -150,8 +150,8 @@ def encode(keys: NDArray[Any], levels: NDArray[Any], name: str, first: int = 0) 
     found, expected = KINDS[keys.dtype.kind], KINDS[levels.dtype.kind]
     if found != expected:
         raise ValueError(
-            f"column {name!r} holds {found} such as {keys[first]!s}, but the model was fitted with "
-            f"{expected} such as {levels[0]!s}."
+            f"column {name!r} holds {found} such as {as_text(keys[first])}, but the model was "
+            f"fitted with {expected} such as {as_text(levels[0])}."
         )
     keys, exact = _in_type_of(levels, keys)
     order = np.argsort(levels, kind="stable")
@@ -165,8 +165,9 @@ def extend(levels: NDArray[Any], added: NDArray[Any], name: str) -> NDArray[Any]
     joined = np.concatenate([levels, added])
     if not (_in_type_of(joined, levels)[1].all() and _in_type_of(joined, added)[1].all()):
         raise ValueError(
-            f"column {name!r} holds {added.dtype} labels such as {added[0]!s}, but the model was "
-            f"fitted with {levels.dtype} such as {levels[0]!s}, and no type holds both exactly."
+            f"column {name!r} holds {added.dtype} labels such as {as_text(added[0])}, but the "
+            f"model was fitted with {levels.dtype} such as {as_text(levels[0])}, and no type holds "
+            "both exactly."
         )
     return joined
 

@@ -28,7 +28,7 @@ from bayesring.data.labels import (
 )
 from bayesring.data.observations import Observations
 from bayesring.model.types import FloatArray, IntArray
-from bayesring.wording import reason_of, shown
+from bayesring.wording import as_text, reason_of, shown
 
 WIDE, WIDE_ANY = 3, 6
 """Number of float columns, or of any numeric columns, from which a table looks wide."""
@@ -213,7 +213,7 @@ def code_more(
 def describe_new(names: Sequence[str], added: NewLabels) -> str:
     """Number of unknown labels of each mode, with an example, for a warning."""
     return ", ".join(
-        f"{len(new)} of {name!r} (such as {new[0]!s})"
+        f"{len(new)} of {name!r} (such as {as_text(new[0])})"
         for name, new in zip(names, added, strict=True)
         if len(new)
     )
@@ -239,7 +239,7 @@ def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
     column = frame[name]
     if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
         known = column.drop_nulls()
-        example = f" such as {known[0]!s}" if len(known) else ""
+        example = f" such as {as_text(known[0])}" if len(known) else ""
         raise ValueError(
             f"value column {name!r} holds {column.dtype}{example}, but numbers are required."
         )
@@ -313,7 +313,7 @@ def _coordinates(keys: NDArray[Any], places: IntArray, size: int, name: str) -> 
         row = int(np.argmax(wrong[places]))
         raise ValueError(
             f"column {name!r} must hold coordinates from 0 to {size - 1}, got "
-            f"{keys[places[row]]!s} in row {row}."
+            f"{as_text(keys[places[row]])} in row {row}."
         )
     return np.asarray(keys.astype(np.int64)[places])
 
