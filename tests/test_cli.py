@@ -440,7 +440,7 @@ def test_commands_go_on_from_their_checkpoint(monkeypatch, capsys, source, inter
     arguments = [command, source, *KEYS, "-o", first, *QUICK]
     kept = ["--checkpoint", folder, "--checkpoint-every", "0"]
     assert call_main(monkeypatch, *arguments, *kept) == 130
-    assert f"go on from {folder}" in " ".join(capsys.readouterr().err.split())
+    assert f"resume from {folder}" in " ".join(capsys.readouterr().err.split())
     monkeypatch.undo()
     scans, step = [], chains.Chain.step
     monkeypatch.setattr(

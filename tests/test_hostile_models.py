@@ -181,10 +181,10 @@ def test_arrays_are_checked(tmp_path, name, change, message):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("0/secret", "chain 0 has an array 'secret', which is not known"),
-        ("learner 1/secret", "learner 1 has an array 'secret', which is not known"),
-        ("observed/secret", "the training data has an array 'secret', which is not known"),
-        ("secret/0", "it has an array 'secret/0', which is not known"),
+        ("0/secret", "chain 0 has an array 'secret', which is unknown"),
+        ("learner 1/secret", "learner 1 has an array 'secret', which is unknown"),
+        ("observed/secret", "the training data has an array 'secret', which is unknown"),
+        ("secret/0", "it has an array 'secret/0', which is unknown"),
     ],
 )
 def test_unknown_arrays_are_refused(tmp_path, name, message):

@@ -68,7 +68,7 @@ def verbs(scene):
 
     def follow(estimate):
         member = members.Member(0, estimate, setting.likelihood)
-        return members.train(member, rows, course).estimate
+        return members.train(member, rows, course, "ring-0").estimate
 
     def learn_more(estimate):
         wider = setting.likelihood, setting.prior, LEARNING, ONE_THREAD

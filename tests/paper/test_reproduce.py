@@ -169,7 +169,7 @@ def test_numbers_in_the_text_are_known_or_leave_it_out(store, tmp_path):
     assert "0 of 135 cells of the table of continuous data" in text
     keep(store, "Alog", "bayesring", RMSE=0.68, MAE=0.33)
     keep(store, "USHCN", "bayesring", RMSE=0.427, MAE=0.33)
-    assert "RMSE 0.427 where the paper has 0.587, on Alog 0.680 for 0.98" in (
+    assert "RMSE 0.427 where the paper has 0.587, and on Alog 0.680 where it has 0.98" in (
         reproduction_page.write(store, tmp_path).read_text()
     )
 

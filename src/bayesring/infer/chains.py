@@ -45,6 +45,8 @@ STANDING = (
     "kept",
 )
 """Attributes of a chain that change while it runs, and that a checkpoint saves."""
+FOLDS = "folds"
+"""Piece of a checkpoint that holds the ranks of observations left out in folds."""
 ADAPT, EXPLORE = 1 / 2, 3 / 4
 """Fractions of the warm-up after which the rank is fixed, and after which exploration ends."""
 CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
@@ -339,7 +341,13 @@ def run_chains(
     if few is not None and interrupt is None:
         crossing = folds.Crossing(likelihood, prior, method, seed)
         states = [chain.state for chain in chains]
-        ranks = folds.ranks_left_out(few, states, crossing, engine)
-        likelihood = likelihood.calibrate_by_ranks(ranks)
+        try:
+            ranks = checkpoint.find(FOLDS, ())
+            if ranks is None:
+                ranks = folds.ranks_left_out(few, states, crossing, engine)
+                checkpoint.keep(FOLDS, ranks, always=True)
+            likelihood = likelihood.calibrate_by_ranks(ranks)
+        except (KeyboardInterrupt, SystemExit) as error:
+            interrupt = error
     found = [(chain.draws, chain.trace) for chain in chains]
     return Outcome(likelihood, found, predicted, interrupt=interrupt)

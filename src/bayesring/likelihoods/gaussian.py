@@ -17,7 +17,7 @@ from bayesring.kernels.mixtures import (
     remap,
 )
 from bayesring.likelihoods.likelihood import Likelihood
-from bayesring.likelihoods.truncated_gamma import draw_truncated_gamma
+from bayesring.model.truncated_gamma import draw_truncated_gamma
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
 LEVELS = np.arange(1, 100) / 100
