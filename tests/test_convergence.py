@@ -50,6 +50,7 @@ def test_nothing_is_said_when_all_is_well(good):
         assert re.match(r"Means are off by up to \d% of their error bars", found.notes[0])
 
 
+@pytest.mark.ci
 def test_the_error_is_what_other_seeds_show():
     """Means of fits with other seeds differ by the Monte Carlo error that one fit reports."""
     rings = [fit(rank=2, warmup=200, draws=100, seed=1, random_state=k) for k in range(8)]
@@ -61,6 +62,7 @@ def test_the_error_is_what_other_seeds_show():
     assert 0.5 * seen < reported < 2 * seen
 
 
+@pytest.mark.ci
 def test_an_error_of_probabilities_is_one_of_probabilities():
     X, y, *_ = planted(1, 500, 0.3, rank=1)
     binary = (y > np.median(y)).astype(float)

@@ -19,6 +19,7 @@ def test_twenty_cycles_leave_nothing_behind(monkeypatch):
     assert found.changed == []
 
 
+@pytest.mark.ci
 def test_it_sees_leaks_and_changes(monkeypatch, tmp_path):
     kept = []
 

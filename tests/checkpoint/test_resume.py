@@ -46,7 +46,13 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return state
 
 
-@pytest.mark.parametrize("name", FITS)
+QUICK = ("gibbs", "online EM")
+"""Kinds of fits that `make test` stops and resumes; `make test-ci` does so with all."""
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.ci) for n in FITS]
+)
 def test_same_bits_wherever_it_ended(name: str, tmp_path: Path, cut: list[int]) -> None:
     source = write_parquet(tmp_path)
     expected = fingerprint(run(name, None, source=source))

@@ -39,7 +39,14 @@ def run(likelihood, core_prior, update, seed, n, size=SIZE, weights=PROCESS, blo
         return geweke(likelihood, prior, Method(UPDATES[update], block_size), seed, n, size)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        each if each is GAUSSIAN else pytest.param(each, marks=pytest.mark.ci)
+        for each in LIKELIHOODS
+    ],
+    ids=name_of,
+)
 def test_default_prior(likelihood, seed):
     """Several strands and unit weights, as the estimator grows them."""
     result = run(likelihood, DEFAULT, "slice", seed, 8_000, STRANDS, UnitWeights())
