@@ -45,7 +45,7 @@ def longer(likelihood):
     return pytest.param(likelihood, marks=marks, id=name_of(likelihood))
 
 
-@pytest.mark.parametrize("likelihood", map(longer, LIKELIHOODS))
+@pytest.mark.parametrize("likelihood", [longer(each) for each in LIKELIHOODS])
 def test_default_prior(likelihood, seed):
     """Several strands and unit weights, as the estimator grows them."""
     result = run(likelihood, DEFAULT, "slice", seed, 8_000, STRANDS, UnitWeights())
