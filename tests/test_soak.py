@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 
 import pytest
@@ -24,7 +25,9 @@ def test_it_sees_leaks_and_changes(monkeypatch, tmp_path):
     kept = []
 
     def leaky(kind, folder):
-        kept.append((bytearray(b"x" * 2**20), (tmp_path / "x").open("w")))
+        pages = mmap.mmap(-1, 2**20)  # never from what the process has freed before
+        pages.write(b"x" * 2**20)
+        kept.append((pages, (tmp_path / "x").open("w")))
         return str(len(kept) // 15)
 
     monkeypatch.setattr(soak, "cycle", leaky)
