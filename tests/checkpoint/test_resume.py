@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayesring import TensorRing, TensorRingClassifier, complete
+from bayesring import TensorRing, TensorRingClassifier, complete, load
 from bayesring.checkpoint.keeping import Checkpoint
 from bayesring.checkpoint.trees import take_apart
 from bayesring.data.observations import Observations, in_order
@@ -239,6 +239,7 @@ def test_interrupted_with_draws_keeps_them(tmp_path: Path, monkeypatch: pytest.M
     np.testing.assert_array_equal(kept.flat, whole.flat[:10])
     assert ring.predict(coords).shape == values.shape
     ring.save(tmp_path / "partial.ring")
+    assert load(tmp_path / "partial.ring").interrupted_
     monkeypatch.undo()
     ring.fit(coords, values, checkpoint=tmp_path, checkpoint_every=0)
     np.testing.assert_array_equal(ring.posterior_.chains[0].flat, whole.flat)

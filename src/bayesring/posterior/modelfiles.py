@@ -48,6 +48,7 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
         "shape": list(posterior.shape),
         "location": posterior.location,
         "scale": posterior.scale,
+        "interrupted": ring.interrupted_,
         "warmup": storage.to_plain(ring.warmup_),
         "n_observations": ring.n_observations_,
         "labels": {
@@ -125,6 +126,9 @@ def _rebuilt(
     ring.sampled_ = description.get("sampled", not ring.estimates_)
     if type(ring.sampled_) is not bool:
         raise ValueError(f"'sampled' must be true or false, got {shorten(ring.sampled_)}.")
+    ring.interrupted_ = description.get("interrupted", False)
+    if type(ring.interrupted_) is not bool:
+        raise ValueError(f"'interrupted' must be true or false, got {shorten(ring.interrupted_)}.")
     classes = storage.classes_from_arrays(arrays)
     if (classes is None) == (name == "TensorRingClassifier"):
         raise ValueError(f"a {name} has {'no ' if classes is None else ''}classes.")
