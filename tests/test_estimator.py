@@ -111,7 +111,7 @@ def test_scikit_learn_tools_work():
     search.fit(X, y)
     assert search.best_params_["rank"] == 2
     assert is_regressor(clone(model).set_params(likelihood=Bernoulli()))
-    binary = TensorRingClassifier(2, shape=SHAPE, **QUICK)
+    binary = TensorRingClassifier(2, shape=SHAPE, **QUICK | {"warmup": 100})
     assert is_classifier(binary)
     scores = cross_val_score(binary, X, y > 50, cv=3, scoring="roc_auc")
     assert scores.min() > 0.6

@@ -109,3 +109,14 @@ def test_very_wide_tails_have_finite_ends_on_both_sides(rng):
     lower, upper = (likelihood.quantile(tail, fitted, tau) for tail in (0.005, 0.995))
     assert np.isfinite(lower).all()
     np.testing.assert_allclose(likelihood.quantile(0.005, -fitted, tau), -upper)
+
+
+def test_tails_are_counted_in_the_noise_of_the_draws(rng):
+    """One outlier among the others doubles the noise of the draws: intervals stay as they were."""
+    held, nothing = rng.standard_normal(5_000), np.zeros(5_000)
+    ends = []
+    for tau in (1.0, 0.25):
+        draws = np.full((3, 1), tau)
+        likelihood = Gaussian().calibrate(0.3 * held, nothing, nothing, draws)
+        ends.append(likelihood.quantile(0.95, np.zeros((3, 1)), draws)[0])
+    assert ends == pytest.approx([0.3 * norm.ppf(0.95)] * 2, rel=0.05)

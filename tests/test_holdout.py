@@ -94,7 +94,7 @@ def test_the_noise_is_bounded_by_all_chains_since_the_rank_rests(watched):
     noise = np.mean([each.noise for each in moments], axis=0)
     np.testing.assert_allclose(found.std, scale * np.sqrt(variance + noise))
     standard = (found.values - location) / scale
-    bounded = Gaussian().calibrate(standard, means.mean(axis=0), variance)
+    bounded = Gaussian().calibrate(standard, means.mean(axis=0), variance, ring.posterior_.nuisance)
     likelihood = ring.posterior_.likelihood
     np.testing.assert_allclose(likelihood.max_precision, bounded.max_precision)
     np.testing.assert_allclose(likelihood.tails, bounded.tails)
@@ -143,3 +143,14 @@ def test_the_guard_does_little_where_noise_is_normal(rng):
             scores.append(model.posterior_.log_score(coords[600:], y[600:]).mean())
     assert np.all(np.abs(np.array(ratios) - 1) < 0.15)
     assert np.mean(scores[0::2]) > np.mean(scores[1::2]) - 0.02
+
+
+def test_a_bound_that_was_given_stays(rng):
+    """Values are held out to choose the size; they do not move a bound that the user set."""
+    X = np.stack([rng.integers(0, n, 800) for n in (9, 8, 7)], axis=1)
+    y = rng.standard_normal(800)
+    given = Gaussian(max_precision=50.0)
+    ring = TensorRing(likelihood=given, warmup=120, draws=10, chains=1, random_state=0)
+    ring.set_params(progress=False, shape=(9, 8, 7)).fit(X, y)
+    assert ring.held_out_ is not None
+    assert ring.posterior_.likelihood == given

@@ -87,7 +87,7 @@ def test_gaussian_interval_is_the_quantile_of_the_mixture(rng, coords):
 
 def test_bernoulli_predictions(rng, coords):
     posterior = make_posterior(rng, Bernoulli())
-    p = expit(all_entries(posterior, coords))
+    p = expit(all_entries(posterior, coords) + posterior.nuisance)
     mean, deviation = posterior.moments(coords)
     np.testing.assert_allclose(mean, p.mean(axis=0), rtol=1e-10)
     np.testing.assert_allclose(deviation**2, mean * (1 - mean), rtol=1e-9)
@@ -108,7 +108,7 @@ def test_log_score_is_the_log_of_the_mean_density(rng, coords, likelihood):
         width = 2.5 / np.sqrt(posterior.nuisance)
         density = norm.pdf(y, 3 + 2.5 * f, width).mean(axis=0)
     else:
-        y = (rng.random(50) < 0.5).astype(float)
+        y, f = (rng.random(50) < 0.5).astype(float), f + posterior.nuisance
         density = np.where(y == 1, expit(f), expit(-f)).mean(axis=0)
     np.testing.assert_allclose(posterior.log_score(coords, y), np.log(density), rtol=1e-9)
 

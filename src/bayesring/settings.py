@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "gaussian": Gaussian,
     "bernoulli": Bernoulli,
 }
-PRIORS: dict[str, Callable[[], ModePrior]] = {"hierarchical": NormalWishart, "paper": Fixed}
+HIERARCHICAL, PAPER = "hierarchical", "paper"
 INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
 CHAINS, RINGS, FEW = 4, 8, 2**17
@@ -123,7 +124,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
     likelihood = _named(
         "likelihood", given["likelihood"], LIKELIHOODS, Likelihood, "bayesring.likelihoods"
     )
-    update, prior = UPDATES[given["update"]], _prior(given["prior"], names)
+    update, prior = UPDATES[given["update"]], _prior(given["prior"], names, likelihood)
     if update.diagonal_only and not prior.diagonal:
         name = next(type(each).__name__ for each in prior.modes if not each.diagonal)
         raise ValueError(
@@ -161,20 +162,24 @@ def _yes_or_no(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def _prior(prior: Any, names: Sequence[str]) -> RingPrior:
+def _prior(prior: Any, names: Sequence[str], likelihood: Likelihood) -> RingPrior:
     """The prior of a ring from a name, an object, or a mapping from modes to either."""
     if isinstance(prior, RingPrior):
         return prior
+    hierarchical = partial(
+        NormalWishart, scale=likelihood.slice_scale, extra_degrees=likelihood.slice_degrees
+    )
+    known: dict[str, Callable[[], ModePrior]] = {HIERARCHICAL: hierarchical, PAPER: Fixed}
     if not isinstance(prior, Mapping):
-        return RingPrior.of(_named("prior", prior, PRIORS, ModePrior, "bayesring.priors"))
-    modes: list[ModePrior] = [NormalWishart()] * len(names)
+        return RingPrior.of(_named("prior", prior, known, ModePrior, "bayesring.priors"))
+    modes: list[ModePrior] = [hierarchical()] * len(names)
     for name, own in prior.items():
         if name not in names and name not in range(len(names)):
             raise ValueError(
                 f"prior names the mode {shown(name)}, but the modes are {list(names)}."
             )
         place = list(names).index(name) if name in names else int(name)
-        modes[place] = _named("prior", own, PRIORS, ModePrior, "bayesring.priors")
+        modes[place] = _named("prior", own, known, ModePrior, "bayesring.priors")
     return RingPrior.of(*modes)
 
 

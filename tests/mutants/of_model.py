@@ -85,6 +85,8 @@ PRIORS = [
     ),
 ]
 
+INTERCEPT = "tests/sampling/test_conditionals.py::test_intercept"
+
 LIKELIHOODS = [
     Mutant(
         "levels above 99 % are stuck at the last tail",
@@ -113,5 +115,40 @@ LIKELIHOODS = [
         "mean(axis=0) > 1.0 - level",
         "mean(axis=0) > level",
         ("tests/test_posterior.py::test_bernoulli_predictions",),
+    ),
+    Mutant(
+        "the working response forgets the intercept",
+        "likelihoods/bernoulli.py",
+        "shift - omega * nuisance[0] if self.intercept else shift",
+        "shift",
+        (INTERCEPT,),
+    ),
+    Mutant(
+        "the intercept is drawn around its last value",
+        "likelihoods/bernoulli.py",
+        " + total * nuisance[0]",
+        "",
+        (INTERCEPT,),
+    ),
+    Mutant(
+        "Polya-Gamma variables without the intercept",
+        "likelihoods/bernoulli.py",
+        "polyagamma.draw(rng, self._odds(fitted, nuisance))",
+        "polyagamma.draw(rng, fitted)",
+        (INTERCEPT,),
+    ),
+    Mutant(
+        "tails in the noise of the values held out",
+        "likelihoods/gaussian.py",
+        "noise if nuisance is None else float(np.mean(1.0 / nuisance[:, 0]))",
+        "noise",
+        ("tests/test_gaussian.py::test_tails_are_counted_in_the_noise_of_the_draws",),
+    ),
+    Mutant(
+        "a bound that was given is estimated",
+        "infer/chains.py",
+        "            if calibrates and due:",
+        "            if due:",
+        ("tests/test_holdout.py::test_a_bound_that_was_given_stays",),
     ),
 ]

@@ -6,8 +6,9 @@ Each bug goes into a copy of `src` in a temporary folder; the checkout is never 
 that Numba keeps on disk are copied along, so that only bugs in kernels cost a compilation. First
 all tests that are named run without any bug: what fails then proves nothing.
 
-A mutant is *killed* if a test fails, and *survives* if all pass. Anything else is an *error*: its
-old text is not there exactly once, the tests cannot be collected, or they take too long.
+A mutant is *killed* if a test fails or the interpreter crashes, and *survives* if all pass.
+Anything else is an *error*: its old text is not there exactly once, the tests cannot be collected,
+or they take too long.
 """
 
 from __future__ import annotations
@@ -143,6 +144,8 @@ def _judge(done: subprocess.CompletedProcess[str]) -> tuple[str, str]:
     lines = re.findall(r"^(?:FAILED|ERROR) (.+)$", done.stdout, re.MULTILINE)
     if done.returncode == FAILED and lines:
         return KILLED, lines[0].removeprefix("tests/")
+    if done.returncode < 0:  # ended by a signal: a memory error, for one
+        return KILLED, f"the interpreter ended with signal {-done.returncode}."
     told = (done.stderr or done.stdout).strip().splitlines()
     return ERROR, f"pytest ended with code {done.returncode}: {told[-1] if told else 'no word'}"
 

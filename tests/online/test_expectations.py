@@ -79,7 +79,7 @@ def test_omega():
     Seen to fail: 0 at zero, as in the paper's public code.
     """
     f = np.array([0.0, 1e-5, 1e-4, 2e-4, -3.0, 0.5, 12.0])
-    weight, shift = Bernoulli().expect(f, np.ones(f.size), np.empty(0))
+    weight, shift = Bernoulli(intercept=False).expect(f, np.ones(f.size), np.empty(0))
     assert weight[0] == 0.25
     np.testing.assert_allclose(weight[1:4], 0.25 - f[1:4] ** 2 / 48, rtol=1e-9)
     draws = random_polyagamma(1.0, f[4:], size=(200_000, 3), random_state=1)

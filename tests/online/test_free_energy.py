@@ -226,7 +226,8 @@ def test_statistics_stand_for_all_observations(rng, likelihood):
     scene = make_scene(rng, likelihood, PRIORS[0], (3, 4, 2), (2, 3, 1), 1)
     estimate, setting, columns, values = scene
     fitted = estimate.fitted(columns, setting.engine)
-    expected = likelihood.statistics(fitted, values, estimate.nuisance)
+    response = likelihood.expect(fitted, values, estimate.nuisance)
+    expected = likelihood.statistics(fitted, values, estimate.nuisance, response=response)
     np.testing.assert_allclose(learned(scene).statistics, expected)
     count = 0 if isinstance(likelihood, Gaussian) else 1
     assert expected[count] == len(values)

@@ -15,7 +15,7 @@ from bayesring.engine.operations import CoreTask
 from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
 from bayesring.infer.problem import Method, make_problem
-from bayesring.likelihoods import Gaussian
+from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model import ring
 from bayesring.model.joint import log_joint
 from bayesring.model.types import NOTHING, WorkingResponse
@@ -228,9 +228,39 @@ def test_hyperparameters(rng, core_prior):
 def test_statistics_give_the_log_likelihood(rng, likelihood):
     state, data, _ = draw_model(rng, likelihood, Fixed())
     f = ring.entries(ring.weighted(state.cores, state.weights), data.coords)
-    statistics = likelihood.statistics(f, data.values, state.nuisance)
+    response = likelihood.augment(rng, f, data.values, state.nuisance)
+    statistics = likelihood.statistics(f, data.values, state.nuisance, response=response)
     np.testing.assert_allclose(
         likelihood.total_log_prob(statistics, state.nuisance),
         likelihood.log_prob(f, data.values, state.nuisance).sum(),
         rtol=1e-12,
     )
+
+
+def test_intercept(rng):
+    """b given omega and f, by ratios of the augmented density; omega has the mean of PG(1, f + b).
+
+    log p(y, omega | f, b) = sum (y - 1/2) (f + b) - omega (f + b)^2 / 2 + terms without b.
+    """
+    likelihood, n = Bernoulli(spread=2.0), 4_000
+    f, b = rng.standard_normal(n) - 1.0, np.array([-2.5])
+    y = likelihood.simulate(rng, f, b)
+    response = likelihood.augment(rng, f, y, b)
+    expected = likelihood.expect(f, y, b)
+    assert response.weight.sum() == pytest.approx(expected.weight.sum(), rel=0.05)
+    np.testing.assert_allclose(response.shift, y - 0.5 + 2.5 * response.weight)
+    statistics = likelihood.statistics(f, y, b, response=response)
+    mean, precision = likelihood.conditional(statistics)
+
+    def augmented(value):
+        odds = f + value
+        total = np.sum((y - 0.5) * odds - 0.5 * response.weight * odds**2)
+        return total + likelihood.log_prior(np.array([value]))
+
+    for one, two in ((-2.0, -3.0), (0.5, -1.0)):
+        ratio = -0.5 * precision * ((one - mean) ** 2 - (two - mean) ** 2)
+        assert augmented(one) - augmented(two) == pytest.approx(ratio, rel=1e-9)
+    draws = [likelihood.update_nuisance(rng, statistics, b)[0] for _ in range(2_000)]
+    assert np.mean(draws) == pytest.approx(mean, abs=4.5 / np.sqrt(2_000 * precision))
+    assert np.std(draws) * np.sqrt(precision) == pytest.approx(1.0, abs=0.1)
+    assert likelihood.expect_nuisance(statistics, b) == pytest.approx(mean)

@@ -60,6 +60,7 @@ def test_chains_use_every_stream_once(rng, monkeypatch, likelihood):
     blocks = [block for own in blocks_of_modes(data, BLOCK_SIZE) for block in own]
     cut = {(block.mode, block.first) for block in blocks if block.is_part}
     whole = sum(not block.is_part for block in blocks)
+    first = sum(block.mode == 0 for block in blocks)
     assert cut
     assert whole > 2 * len(SHAPE)
     expected = {
@@ -69,6 +70,7 @@ def test_chains_use_every_stream_once(rng, monkeypatch, likelihood):
         Purpose.WEIGHTS: len(SHAPE),
         Purpose.GAINS: len(SHAPE),
         Purpose.NUISANCE: 1,
+        Purpose.STATISTICS: first if likelihood.sees_response else 0,
     }
     counts = Counter(Purpose(counter % PURPOSES) for *_, counter, _ in used)
     assert counts.pop(Purpose.START) == CHAINS * len(SHAPE)

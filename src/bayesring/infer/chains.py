@@ -199,6 +199,7 @@ def explore(
     the likelihood is calibrated by the last scans, afterwards by all since.
     """
     watch = None if held is None else Watch(held, *chain.moments)
+    calibrates = problem.likelihood.calibrates
     if chain.likelihood is not None:
         problem = problem._replace(likelihood=chain.likelihood)
     last = length.explore if until is None else min(until, length.explore)
@@ -210,7 +211,8 @@ def explore(
                 watch.see(chain.flat, problem.likelihood, chain.state.nuisance, engine)
             )
             moments = watch.recent if adapts else watch.settled
-            if moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0:
+            due = moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0
+            if calibrates and due:
                 likelihood = problem.likelihood.calibrate(
                     watch.data.values, moments.mean, moments.variance
                 )
@@ -320,7 +322,7 @@ def run_chains(
         )
     if held is not None:
         predicted = holdout.pooled(held.data, [chain.moments[-1] for chain in chains])
-        likelihood = likelihood.calibrate(held.data.values, predicted.mean, predicted.variance)
+        likelihood = predicted.calibrated(likelihood) if calibrates else likelihood
     if problem is not None and held is not None:
         first, problem = problem.views[0], problem._replace(views=())  # room for the next
         explored = observations_of(first, problem.shape)
@@ -350,4 +352,8 @@ def run_chains(
         except (KeyboardInterrupt, SystemExit) as error:
             interrupt = error
     found = [(chain.draws, chain.trace) for chain in chains]
+    if calibrates and predicted is not None and (few is None or interrupt is not None):
+        likelihood = predicted.calibrated(
+            likelihood, np.concatenate([draws.nuisance for draws, _ in found])
+        )
     return Outcome(likelihood, found, predicted, interrupt=interrupt)

@@ -258,8 +258,10 @@ class Workspace:
         """Slope and weight of every observation of a batch, (2, n), at the current ring."""
         likelihood = self._setting.likelihood
         fitted = self._setting.engine.entries(self.ring, columns)
-        self._remember(likelihood.statistics(fitted, values, self.nuisance), len(values))
-        weight, shift = likelihood.expect(fitted, values, self.nuisance)
+        response = likelihood.expect(fitted, values, self.nuisance)
+        found = likelihood.statistics(fitted, values, self.nuisance, response=response)
+        self._remember(found, len(values))
+        weight, shift = response
         return np.stack([shift - weight * fitted, weight])
 
     def _kernel_priors(self) -> tuple[tuple[FloatArray, FloatArray, FloatArray, bool], ...]:

@@ -94,6 +94,10 @@ class Predicted(NamedTuple):
     noise: FloatArray
     """Mean of Var[y | f]."""
 
+    def calibrated(self, likelihood: Likelihood, draws: FloatArray | None = None) -> Likelihood:
+        """The likelihood calibrated by these, and by the kept `draws` of its parameters."""
+        return likelihood.calibrate(self.data.values, self.mean, self.variance, draws)
+
     def in_units(self, location: float, scale: float) -> HeldOut:
         """The same in the units of the data."""
         return HeldOut(

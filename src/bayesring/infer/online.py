@@ -124,6 +124,10 @@ def run(
         drawn = engine.map_pieces(
             lambda each: draw(each.estimate, course.streams(each), learning), members
         )
+        if predicted is not None and open_likelihood.calibrates:
+            likelihood = predicted.calibrated(
+                likelihood, np.concatenate([own.nuisance for own in drawn])
+            )
     chains = [(own, each.trace) for own, each in zip(drawn, members, strict=True)]
     estimates = tuple(each.estimate for each in members)
     failure = next((each.failure for each in members if each.failure), None)
@@ -224,8 +228,8 @@ def judge(
     means = likelihood.mean(fitted, nuisance)
     noise = likelihood.variance(fitted, nuisance).mean(axis=0)
     predicted = Predicted(held, means.mean(axis=0), means.var(axis=0), noise)
-    calibrated = likelihood.calibrate(held.values, predicted.mean, predicted.variance)
-    return calibrated, predicted, chosen
+    likelihood = predicted.calibrated(likelihood) if likelihood.calibrates else likelihood
+    return likelihood, predicted, chosen
 
 
 def _predict(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf, log, pi, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -16,12 +17,49 @@ from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingRe
 
 @dataclass(frozen=True)
 class Bernoulli(Likelihood):
-    """y_n ~ Bernoulli(sigmoid(f_n)), which is Gaussian in f_n given omega_n ~ PG(1, f_n)."""
+    """y_n ~ Bernoulli(sigmoid(f_n + b)), b ~ N(0, spread^2).
+
+    Gaussian in f_n and in b given omega_n ~ PG(1, f_n + b). The intercept b is the log odds of a
+    one where the ring says nothing; without it the ring itself would have to bring f down to the
+    log odds of rare ones in every cell.
+
+    Parameters
+    ----------
+    intercept : whether there is one; the paper has none
+    spread : standard deviation of its prior
+    """
 
     augments: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
     information: ClassVar[float] = 0.25
     binary: ClassVar[bool] = True
+    positive_nuisance: ClassVar[bool] = False
+    slice_scale: ClassVar[float] = 1.2
+    slice_degrees: ClassVar[float] = 5.0
+
+    intercept: bool = True
+    spread: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.spread < inf:
+            raise ValueError(f"spread of Bernoulli must be positive, got {self.spread!r}.")
+
+    @property
+    def sees_response(self) -> bool:  # type: ignore[override]
+        """The intercept is drawn given omega."""
+        return self.intercept
+
+    def initial_nuisance(self) -> FloatArray:
+        """Start with even odds."""
+        return np.zeros(int(self.intercept))
+
+    def draw_nuisance(self, rng: Generator) -> FloatArray:
+        """Draw b from its prior."""
+        return self.spread * rng.standard_normal(int(self.intercept))
+
+    def log_prior(self, nuisance: FloatArray) -> float:
+        """Log density of b."""
+        return float(np.sum(-0.5 * (nuisance / self.spread) ** 2 - log(self.spread * sqrt(2 * pi))))
 
     def augment(
         self,
@@ -31,8 +69,9 @@ class Bernoulli(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """w = omega ~ PG(1, f), s = y - 1/2, equation (10)."""
-        return WorkingResponse(polyagamma.draw(rng, fitted), values - 0.5)
+        """w = omega ~ PG(1, f + b), s = y - 1/2 - omega b, equation (10)."""
+        omega = polyagamma.draw(rng, self._odds(fitted, nuisance))
+        return self._response(omega, values, nuisance)
 
     def expect(
         self,
@@ -41,12 +80,22 @@ class Bernoulli(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """w = E[omega] = tanh(f / 2) / (2 f), 1/4 at zero, and s = y - 1/2 (18)."""
-        small = np.abs(fitted) < 1e-4
-        safe = np.where(small, 1.0, fitted)
-        return WorkingResponse(
-            np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe)), values - 0.5
-        )
+        """The same with E[omega] = tanh(x / 2) / (2 x), x = f + b, 1/4 at zero (18)."""
+        odds = self._odds(fitted, nuisance)
+        small = np.abs(odds) < 1e-4
+        safe = np.where(small, 1.0, odds)
+        omega = np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe))
+        return self._response(omega, values, nuisance)
+
+    def _odds(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """f + b, the log odds."""
+        return np.asarray(fitted + nuisance[..., :1]) if self.intercept else fitted
+
+    def _response(
+        self, omega: FloatArray, values: FloatArray, nuisance: FloatArray
+    ) -> WorkingResponse:
+        shift = values - 0.5
+        return WorkingResponse(omega, shift - omega * nuisance[0] if self.intercept else shift)
 
     def statistics(
         self,
@@ -56,9 +105,37 @@ class Bernoulli(Likelihood):
         given: Given = NOTHING,
         response: WorkingResponse | None = None,
     ) -> FloatArray:
-        """Log likelihood, count and number of correct predictions."""
-        right = np.count_nonzero((fitted > 0) == (values > 0.5))
-        return np.array([self.log_prob(fitted, values, nuisance).sum(), values.size, right])
+        """Log likelihood, count, number of correct predictions; for b, the sums of two more.
+
+        These are omega and y - 1/2 - omega f: precision and linear term of b's conditional.
+        """
+        odds = self._odds(fitted, nuisance)
+        right = np.count_nonzero((odds > 0) == (values > 0.5))
+        sums = [self.log_prob(fitted, values, nuisance).sum(), values.size, right]
+        if self.intercept:
+            assert response is not None  # as `sees_response` asks
+            omega, shift = response
+            total = omega.sum()
+            sums += [total, (shift - omega * fitted).sum() + total * nuisance[0]]
+        return np.array(sums)
+
+    def conditional(self, statistics: FloatArray) -> tuple[float, float]:
+        """Mean and precision of b given omega and f (29)."""
+        precision = statistics[3] + self.spread**-2
+        return statistics[4] / precision, precision
+
+    def update_nuisance(
+        self, rng: Generator, statistics: FloatArray, nuisance: FloatArray
+    ) -> FloatArray:
+        """Draw b from its conditional."""
+        if not self.intercept:
+            return nuisance
+        mean, precision = self.conditional(statistics)
+        return np.array([mean + rng.standard_normal() / sqrt(precision)])
+
+    def expect_nuisance(self, statistics: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """Mode of b's conditional."""
+        return np.array([self.conditional(statistics)[0]]) if self.intercept else nuisance
 
     def log_prob(
         self,
@@ -68,24 +145,26 @@ class Bernoulli(Likelihood):
         given: Given = NOTHING,
     ) -> FloatArray:
         """Log probability of each observation."""
-        return np.asarray(values * fitted - np.logaddexp(0.0, fitted))
+        odds = self._odds(fitted, nuisance)
+        return np.asarray(values * odds - np.logaddexp(0.0, odds))
 
     def simulate(
         self, rng: Generator, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """Draw zeros and ones."""
-        tosses: FloatArray = np.asarray(rng.random(fitted.shape) < expit(fitted), dtype=float)
-        return tosses
+        ones = rng.random(fitted.shape) < self.mean(fitted, nuisance)
+        return np.asarray(ones, dtype=float)
 
     def mean(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
-        """sigmoid(f), the probability of a one."""
-        return np.asarray(expit(fitted))
+        """sigmoid(f + b), the probability of a one."""
+        return np.asarray(expit(self._odds(fitted, nuisance)))
 
     def variance(
         self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """p (1 - p)."""
-        return np.asarray(expit(fitted) * expit(-fitted))
+        odds = self._odds(fitted, nuisance)
+        return np.asarray(expit(odds) * expit(-odds))
 
     def quantile(
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
@@ -132,5 +211,5 @@ class Bernoulli(Likelihood):
         self, statistics: FloatArray, nuisance: FloatArray, scale: float
     ) -> dict[str, float]:
         """Accuracy and mean log loss on the training data."""
-        log_likelihood, count, right = statistics
+        log_likelihood, count, right = statistics[:3]
         return {"accuracy": right / count, "log loss": -log_likelihood / count}

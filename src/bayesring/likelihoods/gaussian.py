@@ -264,35 +264,36 @@ class Gaussian(Likelihood):
         roots = np.sqrt(nuisance[:, 0])
         return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))
 
-    def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Gaussian:
+    def calibrate(
+        self,
+        values: FloatArray,
+        mean: FloatArray,
+        variance: FloatArray,
+        nuisance: FloatArray | None = None,
+    ) -> Gaussian:
         """Set the cutoff, one over the mean of (y - mean)^2 - variance (14), and the tails.
 
-        Both are shrunk by `PSEUDO` additional values with no excess error and normal tails, so a
-        small held-out set has little influence. The cutoff is never below one, where everything is
-        noise.
+        The excess is shrunk by `PSEUDO` additional values without any, so a small held-out set has
+        little influence. The cutoff is never below one, where everything is noise. The sizes of
+        errors that set the tails are counted in the noise of the draws, once there are some: a few
+        outliers among the values held out, or among the others, make the two differ.
         """
         share = values.size / (values.size + PSEUDO)
         excess = float(np.mean((values - mean) ** 2 - variance))
         noise = min(max(excess, 1e-12), 1.0)
-        sizes = np.abs(values - mean) / np.sqrt(noise + variance)
-        tails = share * np.quantile(sizes, LEVELS) + (1 - share) * NORMAL_TAILS
-        return replace(self, max_precision=1.0 / (share * noise), tails=tuple(tails.tolist()))
+        drawn = noise if nuisance is None else float(np.mean(1.0 / nuisance[:, 0]))
+        tails = _shrunk_tails(np.abs(values - mean) / np.sqrt(drawn + variance))
+        return replace(self, max_precision=1.0 / (share * noise), tails=tails)
 
     def calibrate_by_ranks(self, ranks: FloatArray) -> Gaussian:
         """Set the tails by normal scores z_n = Phi^-1(F(y_n)): quantiles of |z_n| are t's values.
 
-        Few values say how wide intervals are to be, but not how each level is: quantiles are drawn
-        towards those of a normal of their own size as if by `PSEUDO` values more, and that size
-        towards one as if by `PSEUDO_SIZES`. Intervals shrink by no more than `SMALLEST_SIZE`:
-        values that are all equal say little of the next.
+        Intervals shrink by no more than `SMALLEST_SIZE`: values that are all equal say little of
+        the next.
         """
-        sizes = np.abs(ndtri(np.clip(ranks, 1e-12, 1 - 1e-12)))
-        half, most = np.quantile(sizes, (0.5, 0.9)) / ndtri((0.75, 0.95))
-        own = (sizes.size * 0.5 * (half + most) + PSEUDO_SIZES) / (sizes.size + PSEUDO_SIZES)
-        share = sizes.size / (sizes.size + PSEUDO)
-        tails = share * np.quantile(sizes, LEVELS) + (1 - share) * own * NORMAL_TAILS
-        tails = np.maximum(tails, SMALLEST_SIZE * NORMAL_TAILS)
-        return replace(self, tails=tuple(tails.tolist()))
+        tails = _shrunk_tails(np.abs(ndtri(np.clip(ranks, 1e-12, 1 - 1e-12))))
+        smallest = SMALLEST_SIZE * NORMAL_TAILS
+        return replace(self, tails=tuple(np.maximum(tails, smallest).tolist()))
 
     def calibrated_level(self, level: float) -> float:
         """Normal level whose quantile a new observation stays below with the given probability."""
@@ -358,6 +359,20 @@ class Gaussian(Likelihood):
             "noise": scale / sqrt(nuisance[0]),
             "rmse": scale * sqrt(statistics[1] / statistics[0]),
         }
+
+
+def _shrunk_tails(sizes: FloatArray) -> tuple[float, ...]:
+    """Quantiles of the sizes at `LEVELS`, for t.
+
+    Few values say how wide intervals are to be, but not how each level is: quantiles are drawn
+    towards those of a normal of their own size as if by `PSEUDO` values more, and that size towards
+    one as if by `PSEUDO_SIZES`.
+    """
+    half, most = np.quantile(sizes, (0.5, 0.9)) / ndtri((0.75, 0.95))
+    own = (sizes.size * 0.5 * (half + most) + PSEUDO_SIZES) / (sizes.size + PSEUDO_SIZES)
+    share = sizes.size / (sizes.size + PSEUDO)
+    tails = share * np.quantile(sizes, LEVELS) + (1 - share) * own * NORMAL_TAILS
+    return tuple(tails.tolist())
 
 
 def _increasing(scores: FloatArray, known: NDArray[np.bool]) -> FloatArray:

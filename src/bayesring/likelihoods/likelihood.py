@@ -135,6 +135,12 @@ class Likelihood(ABC):
     """Whether `statistics` need the working response, drawn once more at the end of a scan."""
     discrete: ClassVar[bool] = False
     """Whether values are integers."""
+    positive_nuisance: ClassVar[bool] = True
+    """Whether all parameters are positive."""
+    slice_scale: ClassVar[float] = 1.0
+    slice_degrees: ClassVar[float] = 0.0
+    """`scale` and `extra_degrees` of the hierarchical prior that goes with this likelihood by
+    default: how large the slices may be before anything is seen, and how sure that is."""
 
     def initial_nuisance(self) -> FloatArray:
         """Return the initial parameters of a chain."""
@@ -205,11 +211,17 @@ class Likelihood(ABC):
         """Mean loss of the `values` (n,) given their expectations; smaller is better."""
         return float(np.mean((values - expected) ** 2))
 
-    def calibrate(self, values: FloatArray, mean: FloatArray, variance: FloatArray) -> Self:
+    def calibrate(
+        self,
+        values: FloatArray,
+        mean: FloatArray,
+        variance: FloatArray,
+        nuisance: FloatArray | None = None,
+    ) -> Self:
         """Likelihood with its open bounds set from held-out observations.
 
         `values` (n,) are the held-out values, `mean` and `variance` (n,) the posterior mean and
-        variance of E[y | f] there.
+        variance of E[y | f] there. `nuisance` (draws, p) are the kept draws, once there are any.
         """
         return self
 

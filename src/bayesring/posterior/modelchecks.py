@@ -132,6 +132,7 @@ LABELS: Mapping[str, Rule] = {
 }
 """Fields of the description of labels."""
 FIELD_TYPES: Mapping[str, Rule] = {
+    "bool": Rule(lambda value: type(value) is bool, "true or false"),
     "int": Rule(is_whole, "an integer of at least 0"),
     "int | tuple[int, ...]": Rule(
         lambda value: is_whole(value, 1) or _listed(value, lambda each: is_whole(each, 1)),
@@ -303,8 +304,9 @@ def check_learner(
 
 
 def nuisance_part(likelihood: Likelihood, *draws: int) -> Expected:
-    """Parameters of a likelihood: all of them are precisions."""
-    return real((*draws, len(likelihood.initial_nuisance())), 1 / LARGEST)
+    """Parameters of a likelihood."""
+    lowest = (1 / LARGEST,) if likelihood.positive_nuisance else ()
+    return real((*draws, len(likelihood.initial_nuisance())), *lowest)
 
 
 def check_cells(

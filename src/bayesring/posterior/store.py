@@ -349,6 +349,8 @@ def from_plain(value: Any, classes: Mapping[str, Callable[..., Any]]) -> Any:
             raise ValueError(f"the model uses {shorten(name)}, which this release does not know.")
         if name == "RingPrior" and "cores" in arguments:  # version 2: one prior for all modes
             arguments["modes"] = (arguments.pop("cores"),)
+        if name == "Bernoulli":  # absent in older files, which have none
+            arguments.setdefault("intercept", False)
         check_settings(classes[name], arguments)
         return classes[name](**arguments)
     if isinstance(value, list):
