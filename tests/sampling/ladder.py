@@ -69,7 +69,8 @@ def statistics(state, data) -> dict[str, float]:
             else:
                 found[f"hyper {name} {mode}"] = np.log(np.mean(np.square(array)))
     for place, number in enumerate(state.nuisance):
-        found[f"log nuisance {place}"] = np.log(number)
+        found[f"nuisance {place}"] = np.arctan(number)
+        found[f"nuisance x f {place}"] = np.arctan(number) * f.mean()
     return found
 
 

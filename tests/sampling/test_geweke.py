@@ -103,7 +103,7 @@ def test_default_prior_at_length(likelihood, seed):
     ("bug", "likelihood", "core_prior", "update", "size"),
     [
         (bugs.gain_product_ends_early, GAUSSIAN, DEFAULT, "slice", SIZE),
-        (bugs.omega_from_the_wrong_f, Bernoulli(), WIDE, "slice", SIZE),
+        (bugs.omega_from_the_wrong_f, Bernoulli(intercept=False), WIDE, "slice", SIZE),
         (bugs.noise_rate_without_its_prior, GAUSSIAN, DEFAULT, "slice", SIZE),
         (bugs.empty_slices_around_zero, GAUSSIAN, DEFAULT, "slice", SIZE),
         (bugs.transposed_complement, GAUSSIAN, DEFAULT, "slice", SQUARE),
