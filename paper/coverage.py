@@ -25,7 +25,7 @@ from paper.simulated_tables import CASES, SHAPES, Table, draw_table
 
 LEVELS = (0.5, 0.9, 0.99)
 INFERENCES = ("gibbs", "online-em")
-SHORT = {"chains": 2, "warmup": 200, "draws": 100}
+SHORT: dict[str, Any] = {"chains": 2, "warmup": 200, "draws": 100}
 """A third of the default's scans."""
 TABLES, LARGE_TABLES = 200, 10
 """Tables per case; of 50,000 observations."""

@@ -15,7 +15,15 @@ import xarray as xr
 
 from bayesring import checks, complete
 
-QUICK = {"rank": 2, "warmup": 20, "draws": 20, "chains": 1, "random_state": 0, "progress": False}
+QUICK = {
+    "rank": 2,
+    "order": None,
+    "warmup": 20,
+    "draws": 20,
+    "chains": 1,
+    "random_state": 0,
+    "progress": False,
+}
 SHAPE = (5, 6, 4)
 STATIONS = np.array(["Aix", "Bonn", "Cork", "Delft", "Essen"])
 MONTHS = np.array([datetime.date(2020, month, 1) for month in range(1, 7)])

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesring import TensorRing, load
+from bayesring import TensorRing, complete, load
+from bayesring.data.labels import following
 from bayesring.priors import NormalWishart, Smooth
 from tests.checkpoint.fits import fingerprint
 
@@ -48,7 +49,7 @@ def test_days_without_any_value_are_interpolated(rng):
     gone = (day % 10 == 5) | (day >= 57)
     seen = table[known & ~gone]
     ordered = fit(seen, {"day": Smooth()})
-    plain = fit(seen, "hierarchical")
+    plain = fit(seen, "hierarchical", order=None)
     between = table[gone & (day < 57)]
     assert error(ordered, between) < 0.35 * error(plain, between)
     length = ordered.prior_.modes[0].length
@@ -66,7 +67,8 @@ def test_intervals_widen_with_the_distance(rng):
             "hour": 2,
         }
     )
-    with pytest.warns(UserWarning, match="not know"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is strange about the days to come
         lower, upper = ring.predict_interval(future)
     assert np.all(np.diff(upper - lower) > 0)
 
@@ -76,7 +78,7 @@ def test_order_costs_no_accuracy_where_there_is_none(rng):
     days = table.day.unique()
     shuffled = dict(zip(days, rng.permutation(days), strict=True))
     table["day"] = table.day.map(shuffled)
-    ordered, plain = fit(table[known], {"day": Smooth()}), fit(table[known], "hierarchical")
+    ordered, plain = fit(table[known], {"day": Smooth()}), fit(table[known], "hierarchical", order=None)
     hidden = table[~known]
     assert error(ordered, hidden) < 1.05 * error(plain, hidden)
 
@@ -118,10 +120,21 @@ def test_text_has_no_order(rng):
         fit(table[known], {"station": Smooth()})
 
 
-def test_online_em_says_that_it_cannot(rng):
+def test_online_em_follows_the_order_in_its_chains(rng):
     table, known = smooth_table(rng)
-    with pytest.raises(ValueError, match="which online EM cannot do"):
-        fit(table[known], {"day": Smooth()}, inference="online-em")
+    day = (table.day - table.day.min()).dt.days
+    seen, between = table[known & (day % 10 != 5)], table[day % 10 == 5]
+    settings = {"inference": "online-em", "chains": 2, "epochs": 20}
+    ordered, plain = (fit(seen, "hierarchical", order=each, **settings) for each in ("auto", None))
+    assert error(ordered, between) < 0.5 * error(plain, between)
+
+
+def test_files_have_no_order(rng, tmp_path):
+    table, _ = smooth_table(rng)
+    table.to_parquet(tmp_path / "table.parquet")
+    ring = TensorRing(2, inference="online-em", order=["day"], progress=False)
+    with pytest.raises(ValueError, match="order needs chains, which .* does not run on files"):
+        ring.fit(tmp_path / "table.parquet", modes=["day", "station", "hour"], value="y")
 
 
 def test_equal_numbers_are_refused(rng):
@@ -137,3 +150,144 @@ def test_a_mode_of_one_position_is_no_trouble(rng):
     ring = fit(table, {"day": Smooth()})
     assert ring.prior_.modes[1] == NormalWishart()
     assert np.isfinite(ring.predict(table)).all()
+
+
+def test_modes_are_ordered_by_their_labels(rng):
+    """Dates and floats are, text is not, integers are if there are values enough to tell."""
+    table, known = smooth_table(rng)
+    table["depth"] = table.hour * 0.5
+
+    def ordered(modes, **settings):
+        ring = TensorRing(2, warmup=1, draws=1, chains=1, progress=False, **settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ring.fit(table[known], modes=modes, value="y")
+        return [isinstance(own, Smooth) for own in ring.prior_.modes]
+
+    keys = ["day", "station", "hour"]
+    assert ordered(keys) == [True, False, True]
+    assert ordered(["day", "station", "depth"]) == [True, False, True]
+    assert ordered(keys, order=None) == [False, False, False]
+    assert ordered(keys, order=["hour"]) == [False, False, True]
+    assert ordered(keys, order=[0]) == [True, False, False]
+    assert ordered(keys, prior=NormalWishart()) == [False, False, False]
+    assert ordered(keys, prior={"station": NormalWishart(k0=3.0)}) == [True, False, True]
+    table["hour"] += 100_000 * rng.integers(0, 200, len(table))  # mere numbers of things
+    assert ordered(keys) == [True, False, False]
+    for wrong, message in (
+        (["station"], "order names the mode 'station', but its labels are neither numbers"),
+        (["year"], "order names the mode 'year', but the modes are"),
+        ("day", r"got 'day'; for one mode, give \['day'\]"),
+        (3, "order must be 'auto', None or a list of modes, got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ordered(keys, order=wrong)
+    with pytest.raises(ValueError, match="its prior, Fixed, has no ordered form"):
+        ordered(keys, order=["day"], prior="paper")
+
+
+def test_axes_of_arrays_count_and_coordinates_do_not(rng):
+    values = np.add.outer(np.sin(np.arange(30) / 5), rng.standard_normal(12))
+    values = np.add.outer(values, rng.standard_normal(2))
+    holes = np.where(rng.random(values.shape) < 0.3, np.nan, values)
+    quick = {"warmup": 2, "draws": 2, "chains": 1, "random_state": 0, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = complete(holes, rank=1, **quick).model
+        coords = np.argwhere(~np.isnan(holes))
+        bare = TensorRing(1, **quick).fit(coords, holes[tuple(coords.T)])
+        days = np.datetime64("2020-02-01") - np.arange(30)
+        placed = TensorRing(1, **quick).fit(
+            coords, holes[tuple(coords.T)], positions={"mode 0": days, 1: np.geomspace(1, 9, 12)}
+        )
+    assert [isinstance(own, Smooth) for own in found.prior_.modes] == [True, True, False]
+    assert [isinstance(own, Smooth) for own in bare.prior_.modes] == [False, False, False]
+    assert [isinstance(own, Smooth) for own in placed.prior_.modes] == [True, True, False]
+    assert placed.prior_.modes[1].positions == tuple(np.geomspace(1, 9, 12))
+    assert np.isfinite(placed.predict(coords)).all()
+
+
+@pytest.mark.parametrize(
+    ("positions", "message"),
+    [
+        ({0: [1.0, 2.0]}, "positions of the mode 'mode 0' must be 3 numbers or times"),
+        ({0: ["a", "b", "c"]}, "must be 3 numbers or times"),
+        ({0: [1.0, 3.0, 2.0]}, "must be finite and increase from each coordinate to the next"),
+        ({0: [1.0, 2.0, np.inf]}, "must be finite and increase"),
+        ({5: [1.0]}, "positions names the mode 5, but the modes are"),
+    ],
+)
+def test_wrong_positions(positions, message):
+    ring = TensorRing(1, warmup=1, draws=1, chains=1, progress=False)
+    with pytest.raises(ValueError, match=message):
+        ring.fit(np.indices((3, 3)).reshape(2, -1).T, np.arange(9.0), positions=positions)
+
+
+def test_forecasts_go_on_and_widen(rng):
+    table, known = smooth_table(rng)
+    ring = fit(table[known], "hierarchical", order=["day"])
+    found = ring.forecast(5)
+    assert len(found) == 5 * 8 * 4
+    assert found.day.min() == table.day.max() + pd.Timedelta(days=1)
+    assert found.day.nunique() == 5
+    again = ring.predict_table(found[["day", "station", "hour"]])
+    pd.testing.assert_frame_equal(again, found)
+    widths = (found.upper - found.lower).groupby(found.day).mean()
+    assert np.all(np.diff(widths) > 0)
+    with pytest.raises(ValueError, match="mode names 'hour', which is not ordered"):
+        ring.forecast(2, mode="hour")
+    with pytest.raises(ValueError, match="forecast needs an ordered mode"):
+        fit(table[known], "hierarchical", order=None, warmup=1, draws=2).forecast()
+
+
+def test_forecasts_of_arrays(rng):
+    values = np.sin(np.arange(40) / 6)[:, None, None] * (1 + rng.random((40, 4, 3)) / 50)
+    coords = np.argwhere(rng.random(values.shape) < 0.8)
+    ring = TensorRing(1, warmup=60, draws=40, chains=1, random_state=0, progress=False)
+    ring.fit(coords, values[tuple(coords.T)], positions={0: np.arange(40) / 2}, shape=(40, 4, 3))
+    found = ring.forecast(2)
+    assert found.mean.shape == (2, 4, 3)
+    assert np.abs(found.mean[0] - np.sin(40 / 6)).max() < 0.25
+    assert np.all(found.upper > found.lower)
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        (np.array([1, 2, 4, 5]), [6, 7]),
+        (np.array([2.0, 1.5, 1.0]), [0.5, 0.0]),
+        (np.array(["2020-01", "2020-02", "2020-03"], "M8[D]"), ["2020-04-01", "2020-05-01"]),
+        (np.array(["2019-01-15", "2020-01-15"], "M8[D]"), ["2021-01-15", "2022-01-15"]),
+        (np.array(["2020-01-01T12", "2020-01-01T18"], "M8[s]"), ["2020-01-02T00", "2020-01-02T06"]),
+        (np.array([7]), [8, 9]),
+    ],
+)
+def test_labels_that_follow(levels, expected):
+    np.testing.assert_array_equal(following(levels, 2), np.array(expected, levels.dtype))
+
+
+def test_medians_are_those_of_samples(rng):
+    table, known = smooth_table(rng)
+    ring = fit(table[known], "hierarchical", warmup=10)
+    cells = table[~known][:50]
+    samples = ring.sample(cells, 4000)
+    mean, std = ring.predict(cells, return_std=True)
+    median = ring.predict(cells, point="median")
+    assert np.all(np.abs(median - np.median(samples, axis=0)) < 0.1 * std)
+    assert not np.array_equal(mean, median)
+    with pytest.raises(ValueError, match="point must be"):
+        ring.predict(cells, point="mode")
+
+
+def test_partial_fit_goes_on_with_the_next_days(rng):
+    """The chain grows at its end; a day in between is out of line, and the order is given up."""
+    table, known = smooth_table(rng)
+    day = (table.day - table.day.min()).dt.days
+    settings = {"inference": "online-em", "chains": 2, "epochs": 10}
+    ring = fit(table[known & (day < 50) & (day != 20)], "hierarchical", order=["day"], **settings)
+    more = table[known & (day >= 50)]
+    ring.partial_fit(more.drop(columns="truth"))
+    assert len(ring.prior_.modes[0].positions) == 59
+    assert error(ring, table[day >= 50]) < 0.6
+    ring.partial_fit(table[known & (day == 20)].drop(columns="truth"))
+    assert isinstance(ring.prior_.modes[0], NormalWishart)

@@ -41,6 +41,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         likelihood: str | Likelihood = "bernoulli",
         inference: str = "gibbs",
         prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
+        order: str | Sequence[str | int] | None = "auto",
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
         warmup: int = 300,
@@ -59,6 +60,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             likelihood=likelihood,
             inference=inference,
             prior=prior,
+            order=order,
             update=update,
             shape=shape,
             warmup=warmup,
@@ -81,6 +83,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         shape: tuple[int, ...] | None = None,
         modes: Sequence[str] | None = None,
         value: str | None = None,
+        positions: Mapping[str | int, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
     ) -> Self:
@@ -91,7 +94,9 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         classes, codes = (np.array([0, 1]), None) if y is None else _codes(y)
         named, before = value if y is None else None, getattr(self, "posterior_", None)
         try:
-            super().fit(X, codes, shape=shape, modes=modes, value=named, **kept)
+            super().fit(
+                X, codes, shape=shape, modes=modes, value=named, positions=positions, **kept
+            )
         finally:
             if getattr(self, "posterior_", None) is not before:  # an interrupted fit, perhaps
                 self.classes_ = classes

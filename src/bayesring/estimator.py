@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 
 from bayesring.checkpoint.manifest import seed_in
 from bayesring.data import inputs
-from bayesring.data.labels import Labels, axes_of
+from bayesring.data.labels import Labels, axes_of, placed
 from bayesring.data.observations import COMPACT, Observations, in_order, joined
 from bayesring.engine.threads import Threads
 from bayesring.fitting import (
@@ -30,6 +30,7 @@ from bayesring.fitting import (
 )
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
+from bayesring.ordering import ordered, rebound, refuse_order
 from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import describe, read_model
 from bayesring.predicting import Predicting
@@ -53,6 +54,10 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         larger than memory too, and then samples for a short while, or, where there are too many
         data for that, gives rougher intervals
     prior : "hierarchical", "paper", or an object of `bayesring.priors`
+    order : modes whose slices change gradually from one label to the next, such as days or depths:
+        "auto" takes those whose labels are times, real numbers, or integers if there are enough
+        observations to tell; a list of names or numbers of modes; None for none. How gradually is
+        learned, and may be not at all.
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
@@ -97,6 +102,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         likelihood: str | Likelihood = "gaussian",
         inference: str = "gibbs",
         prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
+        order: str | Sequence[str | int] | None = "auto",
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
         warmup: int = 300,
@@ -114,6 +120,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         self.likelihood = likelihood
         self.inference = inference
         self.prior = prior
+        self.order = order
         self.update = update
         self.shape = shape
         self.warmup = warmup
@@ -135,6 +142,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         shape: tuple[int, ...] | None = None,
         modes: Sequence[str] | None = None,
         value: str | None = None,
+        positions: Mapping[str | int, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
     ) -> Self:
@@ -145,6 +153,9 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         without `modes`, all columns are keys. Keys may be text, categories, numbers or dates;
         numbers are labels, too. Rows without a value are not used, but their labels are known from
         then on.
+
+        `positions` says where coordinates lie, for modes that are ordered: one number or time per
+        coordinate, increasing or decreasing, by name ("mode 0") or number of the mode.
 
         Or, with online EM, given the path of Parquet data (a file or a folder), which are never
         held in memory; `modes` and `value` name their columns.
@@ -157,10 +168,14 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         """
         keep = Keep(checkpoint, checkpoint_every)
         if isinstance(X, (str, os.PathLike)):
+            if positions is not None:
+                raise ValueError("positions are for coordinates, but X is the path of a file.")
             files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
             return self.fit_rows(files, survey_files(files, self.progress), keep)
         wanted = self.shape if shape is None else shape
         data, labels, kind = inputs.observe(X, y, wanted, modes, value)
+        if positions is not None:
+            labels = placed(labels, positions, data.shape)
         return self.fit_observations(data, labels, kind, keep)
 
     def fit_observations(
@@ -171,7 +186,9 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
+        axes = axes_of(labels, data.shape)
         settings = self._settings(labels.names, keep=keep)
+        settings = ordered(settings, axes, labels.names, len(data.values))
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         for concern in likelihood.data_concerns(data.values):
@@ -180,7 +197,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         kept = len(data.values) < COMPACT
         if kept:
             data = in_order(data)
-        found = fit_memory(data, settings, axes_of(labels, data.shape), keep)
+        found = fit_memory(data, settings, axes, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = labels, kind
         self.n_observations_, self.observed_ = len(data.values), data if kept else None
@@ -196,6 +213,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         error says so.
         """
         settings = self._settings(survey.labels.names, keep=keep)
+        refuse_order(settings, "files")
         found = fit_files(files, survey, settings, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None
@@ -224,12 +242,14 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.likelihood.check(data.values)
         data = data._replace(location=posterior.location, scale=posterior.scale)
-        model = settings.model._replace(likelihood=posterior.likelihood, prior=self.prior_)
+        prior = rebound(self.prior_, axes_of(labels, data.shape))
+        model = settings.model._replace(likelihood=posterior.likelihood, prior=prior)
         everything = joined(self.observed_, data)
         estimates, drawn = fit_more(self.estimates_, data, model, settings, everything)
         # only here, at the end, anything changes
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
         self.estimates_, self.labels_, self.observed_ = estimates, labels, everything
+        self.prior_ = prior
         self.n_observations_ += len(data.values)
         self._set_fitted()
         return self

@@ -67,6 +67,7 @@ def fit_memory(
 ) -> Fit:
     """Sample from the posterior, or learn rings, given observations in memory."""
     parts = (data.shape, data.coords, data.values, *(e for e in data.given if e is not None))
+    parts += tuple(each.positions for each in axes or () if each.positions is not None)
     known = "" if keep.folder is None else digest(*parts)
     likelihood = settings.model.likelihood
     location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))

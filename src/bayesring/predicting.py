@@ -13,9 +13,16 @@ from numpy.random import Generator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from bayesring.checks import check_count, check_fits, check_level, check_values, check_within
+from bayesring.checks import (
+    check_choice,
+    check_count,
+    check_fits,
+    check_level,
+    check_values,
+    check_within,
+)
 from bayesring.data import inputs
-from bayesring.data.labels import Labels, NewLabels
+from bayesring.data.labels import Labels, NewLabels, following, mode_of
 from bayesring.data.observations import HeldOut, Observations, standardised
 from bayesring.data.tables import describe_new, open_table, values_of
 from bayesring.engine.streams import Purpose, aside
@@ -24,7 +31,7 @@ from bayesring.infer.estimate import RingEstimate
 from bayesring.infer.selfcheck import SelfCheck
 from bayesring.infer.state import Trace
 from bayesring.model.types import FloatArray, IntArray
-from bayesring.posterior import Posterior
+from bayesring.posterior import Posterior, Prediction
 from bayesring.posterior.convergence import (
     Diagnostics,
     DiagnosticWarning,
@@ -36,8 +43,9 @@ from bayesring.posterior.interchange import to_tensorly
 from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
 from bayesring.posterior.unseen import widen
-from bayesring.priors import RingPrior
+from bayesring.priors import Coupling, RingPrior
 from bayesring.reporting import Reporting
+from bayesring.wording import shown
 
 
 class Predicting(Reporting):
@@ -57,16 +65,22 @@ class Predicting(Reporting):
     held_out_: HeldOut | None
     description_: Mapping[str, Any]
 
-    def predict(self, X: Any, return_std: bool = False, *, noise: bool = True) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, *, noise: bool = True, point: str = "mean"
+    ) -> Any:
         """Posterior mean of a new observation at each row of `X`, (n,); Bernoulli: P(y = 1).
 
-        With `return_std`, also return the standard deviation of a new observation, or with
-        ``noise=False`` that of the mean or probability alone. `X` holds coordinates or is a table
-        with the key columns of the fit. Labels unknown to the fit are predicted as described in
-        `bayesring.posterior.unseen`, with a warning.
+        Or its median, with ``point="median"``. With `return_std`, also return the standard
+        deviation of a new observation, or with ``noise=False`` that of the mean or probability
+        alone. `X` holds coordinates or is a table with the key columns of the fit. Labels
+        unknown to the fit are predicted as described in
+        `bayesring.posterior.unseen`, with a warning unless their mode is ordered.
         """
+        check_choice(point, "point", ("mean", "median"))
         posterior, coords = self._locate(X)
         mean, deviation = posterior.moments(coords, noise)
+        if point == "median":
+            mean = posterior.medians(coords, noise)
         return (mean, deviation) if return_std else mean
 
     def predict_interval(
@@ -93,6 +107,61 @@ class Predicting(Reporting):
             )
         found = posterior.summarise(coords, check_level(level), noise)
         return inputs.beside_keys(cells, self.labels_, found._asdict())
+
+    def forecast(self, n: int = 1, level: float = 0.9, *, mode: str | int | None = None) -> Any:
+        """What comes next: the `n` labels after the last of an ordered mode, in every fibre.
+
+        They follow at the usual distance of the labels, months by months. `mode` may be left out
+        if only one mode is ordered, or only one of those holds times. If a table was fitted, the
+        result is a table with keys, mean, std, lower and upper, as `predict_table` gives;
+        otherwise a `Prediction` of arrays whose axis `mode` has the length `n`.
+        """
+        posterior, n = self._posterior(), check_count(n, "n", 1)
+        place = self._ordered_mode(mode)
+        size, levels = posterior.shape[place], self.labels_.levels[place]
+        known = np.arange(size) if levels is None else levels
+        new = following(known, n)
+        shape = [n if own == place else each for own, each in enumerate(posterior.shape)]
+        check_fits(
+            8 * (len(shape) + 4) * prod(shape),
+            f"a forecast of {prod(shape):,} cells",
+            "predict a table of the cells that you need.",
+        )
+        coords = np.stack([index.ravel() for index in np.indices(shape)], axis=1)
+        coords[:, place] += size
+        added = tuple(new if own == place else new[:0] for own in range(len(shape)))
+        wider = widen(posterior, self.prior_, added, self.seed_)
+        found = wider.summarise(coords, check_level(level))
+        if self.table_kind_ is None:
+            return Prediction(*(each.reshape(shape) for each in found))
+        longer = [
+            np.concatenate([own, new]) if each == place and own is not None else own
+            for each, own in enumerate(self.labels_.levels)
+        ]
+        labels = self.labels_._replace(levels=tuple(longer))
+        return inputs.table_of_cells(self.table_kind_, labels, coords, found._asdict())
+
+    def _ordered_mode(self, mode: str | int | None) -> int:
+        """The mode to go on with."""
+        names = self.labels_.names
+        chains = [d for d, own in enumerate(self.prior_.modes) if own.coupling is Coupling.CHAIN]
+        if mode is not None:
+            place = mode_of(mode, names, "mode")
+            if place not in chains:
+                raise ValueError(
+                    f"mode names {shown(names[place])}, which is not ordered; fit with "
+                    f"order=[{shown(names[place])}]."
+                )
+            return place
+        if not chains:
+            raise ValueError("forecast needs an ordered mode, and no mode is; fit with order=.")
+        levels = self.labels_.levels
+        times = [d for d in chains if (own := levels[d]) is not None and own.dtype.kind == "M"]
+        found = chains if len(chains) == 1 else times
+        if len(found) != 1:
+            ordered = [names[each] for each in chains]
+            raise ValueError(f"mode must say which of the ordered modes {ordered} goes on.")
+        return found[0]
 
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
         """`predict` for every cell, as an array of shape `shape_`."""
@@ -284,9 +353,13 @@ class Predicting(Reporting):
         """Posterior and coordinates in it for the rows of `X`; warns about new labels."""
         posterior = self._posterior()
         coords, added = self._coords(X)
-        if any(len(new) for new in added):
+        strange = tuple(
+            new[:0] if own.coupling is not Coupling.NONE else new
+            for own, new in zip(self.prior_.modes, added, strict=bool(added))
+        )
+        if any(len(new) for new in strange):
             warnings.warn(
-                f"Labels that the fit did not know: {describe_new(self.labels_.names, added)}; "
+                f"Labels that the fit did not know: {describe_new(self.labels_.names, strange)}; "
                 "each is predicted from the prior, given the known ones.",
                 UserWarning,
                 stacklevel=3,

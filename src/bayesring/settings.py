@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator, RandomState, SeedSequence
 
 from bayesring.checks import check_choice, check_count, unknown_name
+from bayesring.data.labels import mode_of
 from bayesring.engine.operations import UPDATES
 from bayesring.engine.threads import count_threads
 from bayesring.infer.chains import Length, Sampling
@@ -41,10 +42,20 @@ BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
 small steps cost more than they gain."""
 
 
+class Order(NamedTuple):
+    """Which modes are ordered."""
+
+    asked: tuple[int, ...] | None
+    """Modes that the user named; None to decide by their labels."""
+    free: tuple[int, ...] | None
+    """Modes whose prior is the default, so that it may be decided; None if all are."""
+
+
 class Settings(NamedTuple):
     """The checked parameters of an estimator."""
 
     model: Model
+    order: Order
     inference: str
     method: Method
     warmup: int
@@ -61,7 +72,7 @@ class Settings(NamedTuple):
 
     def facts(self) -> dict[str, str]:
         """Everything but the data that a result depends on, as text."""
-        left_out = ("model", "seed", "n_jobs", "progress")
+        left_out = ("model", "order", "seed", "n_jobs", "progress")
         facts = {name: value for name, value in self._asdict().items() if name not in left_out}
         facts |= {"random_state": self.seed, "rank": self.model.policy}
         facts |= {"likelihood": self.model.likelihood, "prior": self.model.prior}
@@ -134,6 +145,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
         )
     return Settings(
         Model(likelihood, prior, _policy(given["rank"])),
+        _order(given["order"], given["prior"], names),
         given["inference"],
         Method(update, dtype=given["dtype"]),
         check_count(given["warmup"], "warmup", 0),
@@ -174,13 +186,31 @@ def _prior(prior: Any, names: Sequence[str], likelihood: Likelihood) -> RingPrio
         return RingPrior.of(_named("prior", prior, known, ModePrior, "bayesring.priors"))
     modes: list[ModePrior] = [hierarchical()] * len(names)
     for name, own in prior.items():
-        if name not in names and name not in range(len(names)):
-            raise ValueError(
-                f"prior names the mode {shown(name)}, but the modes are {list(names)}."
-            )
-        place = list(names).index(name) if name in names else int(name)
-        modes[place] = _named("prior", own, known, ModePrior, "bayesring.priors")
+        modes[mode_of(name, names, "prior")] = _named(
+            "prior", own, known, ModePrior, "bayesring.priors"
+        )
     return RingPrior.of(*modes)
+
+
+def _order(order: Any, prior: Any, names: Sequence[str]) -> Order:
+    """Which modes are ordered, or may be."""
+    if isinstance(prior, Mapping):
+        given = {mode_of(name, names, "prior") for name in prior}
+        free: tuple[int, ...] | None = tuple(set(range(len(names))) - given)
+    else:
+        free = None if isinstance(prior, str) and prior == HIERARCHICAL else ()
+    if order is None:
+        return Order((), free)
+    if isinstance(order, str):
+        if order == "auto":
+            return Order(None, free)
+        raise ValueError(
+            f"order must be 'auto', None or a list of modes, got {shown(order)}; for one mode, "
+            f"give [{shown(order)}]."
+        )
+    if not isinstance(order, Sequence):
+        raise ValueError(f"order must be 'auto', None or a list of modes, got {shown(order)}.")
+    return Order(tuple(mode_of(name, names, "order") for name in order), free)
 
 
 def _named(

@@ -55,6 +55,11 @@ def _list(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
+def _order(text: str) -> str | list[str] | None:
+    """Modes that are ordered: auto, none, or a list."""
+    return {"auto": "auto", "none": None}.get(text, _list(text))
+
+
 def _rank(text: str) -> str | int | tuple[int, ...]:
     """Return "auto", a number, or one number per bond."""
     numbers = text.split(",")
@@ -96,6 +101,12 @@ KeepPartial = Annotated[
     bool,
     typer.Option("--keep-partial", help="If interrupted, write the result of the draws so far."),
 ]
+Ordered = Annotated[
+    str,
+    typer.Option(
+        "--order", help="Modes that change gradually, day,depth for example; auto or none."
+    ),
+]
 SafeCells = Annotated[
     bool,
     typer.Option(
@@ -127,6 +138,7 @@ def complete(
     likelihood: Likelihood = "auto",
     model: Annotated[str | None, typer.Option(help="Also save the model, as fit does.")] = None,
     rank: Rank = "auto",
+    order: Ordered = "auto",
     chains: Chains = None,
     draws: Draws = 200,
     warmup: Warmup = 300,
@@ -161,6 +173,7 @@ def complete(
         likelihood=likelihood,
         model=model,
         rank=_rank(rank),
+        order=_order(order),
         chains="auto" if chains is None else chains,
         draws=draws,
         warmup=warmup,
@@ -184,6 +197,7 @@ def fit(
     value: Value = None,
     likelihood: Likelihood = "auto",
     rank: Rank = "auto",
+    order: Ordered = "auto",
     inference: Annotated[
         str,
         typer.Option(help="gibbs, or online-em: quick on large data, Parquet larger than memory."),
@@ -210,6 +224,7 @@ def fit(
         value=value,
         likelihood=likelihood,
         rank=_rank(rank),
+        order=_order(order),
         inference=inference,
         chains="auto" if chains is None else chains,
         draws=draws,

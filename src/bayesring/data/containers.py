@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import check_choice, check_fits, warn_of_rounding
-from bayesring.data.labels import Labels, as_keys, plain_labels
+from bayesring.data.labels import Labels, as_keys, counted_labels, plain_labels
 from bayesring.data.observations import Observations
 from bayesring.data.tables import (
     Coded,
@@ -214,11 +214,11 @@ def open_container(
     if isinstance(data, np.ma.MaskedArray):
         values = _dense_values(data.data)
         values[np.ma.getmaskarray(data)] = np.nan
-        return _dense(values, plain_labels(values.ndim), _masked(data.dtype))
+        return _dense(values, counted_labels(values.shape), _masked(data.dtype))
     _refuse_other(data)
     array = np.asarray(data)
     values = _dense_values(array)
-    return _dense(values, plain_labels(values.ndim), _plain(array.dtype))
+    return _dense(values, counted_labels(values.shape), _plain(array.dtype))
 
 
 def _dense(values: FloatArray, labels: Labels, wrap: Callable[[FloatArray], Any]) -> Dense:
@@ -312,9 +312,9 @@ def _unpacked(result: Any) -> Any:
 
 
 def _levels_of(data: Any, dim: Any) -> NDArray[Any] | None:
-    """The coordinates along a dimension, if they can serve as labels."""
+    """The coordinates along a dimension, if they can serve as labels; without any, its numbers."""
     if dim not in data.coords:
-        return None
+        return np.arange(data.sizes[dim])
     try:
         levels = as_keys(data.coords[dim].values, str(dim))
     except ValueError:

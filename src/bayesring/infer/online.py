@@ -90,7 +90,7 @@ def run(
 ) -> Outcome:
     """Learn rings and draw from around them, on an open engine."""
     bound = prior.for_shape([len(each) for each in sources.part.counts])
-    course = Course(sources.judged, learning, bound, engine, report, checkpoint)
+    course = Course(sources.judged, learning, bound.exchangeable, engine, report, checkpoint)
 
     def fresh(number: int, size: RingSize, rows: Rows, piece: str) -> Member:
         return train(begin(number, size, rows, likelihood, course), rows, course, piece)
@@ -117,7 +117,7 @@ def run(
     members = engine.map_pieces(lambda each: measured(each, sources.whole, course), members)
     data = sources.in_memory
     if data is not None and len(data.values) <= MOST_SAMPLED:
-        sampled = sample_around(learned, data, open_likelihood, course)
+        sampled = sample_around(learned, data, open_likelihood, course._replace(prior=bound))
         likelihood, predicted = sampled.likelihood, sampled.held_out
         drawn = [own for own, _ in sampled.chains]
     else:
@@ -290,7 +290,8 @@ def learn_more(
     per_pass = max(1, -(-len(data.values) // learning.batch_size))
     passes = -(-FEWEST_BATCHES // per_pass)
     rates = [rate for rate in MORE_RATES for _ in range(passes)]
-    setting = Setting(likelihood, prior.for_shape(data.shape), engine)
+    bound = prior.for_shape(data.shape)
+    setting = Setting(likelihood, bound.exchangeable, engine)
 
     def more(numbered: tuple[int, RingEstimate]) -> RingEstimate:
         number, estimate = numbered
@@ -300,7 +301,7 @@ def learn_more(
 
     found = engine.map_pieces(more, list(enumerate(estimates)))
     if everything is not None and len(everything.values) <= MOST_SAMPLED:
-        course = Course(everything, learning, setting.prior, engine)
+        course = Course(everything, learning, bound, engine)
         sampled = sample_around(found, everything, likelihood, course)
         return found, [own for own, _ in sampled.chains]
     streams = [Streams.of_chain(learning.seed, number) for number in range(len(found))]

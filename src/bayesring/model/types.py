@@ -5,6 +5,7 @@ Symbols and shapes follow `docs/notation.md`.
 
 from __future__ import annotations
 
+from enum import Enum
 from math import prod
 from typing import Any, NamedTuple
 
@@ -106,6 +107,16 @@ class Given(NamedTuple):
 NOTHING = Given()
 
 
+class Places(Enum):
+    """What the positions of labels are, by which an order is believed or not."""
+
+    COORDINATES = "coordinates"
+    """Numbers of slices without labels: perhaps in an order, perhaps not."""
+    WHOLE = "integers"
+    """Integers, which may also be mere numbers of things."""
+    MEASURED = "times and real numbers"
+
+
 class Axis(NamedTuple):
     """What is known about the labels of a mode besides their names."""
 
@@ -113,6 +124,7 @@ class Axis(NamedTuple):
     """Number of labels, I_d."""
     positions: FloatArray | None = None
     """(I_d, P), positions of the labels; on a line if P is one."""
+    places: Places = Places.COORDINATES
     features: FloatArray | None = None
     """(I_d, F), features of the labels."""
 

@@ -88,6 +88,14 @@ TEXT = Rule(lambda value: isinstance(value, str), "text")
 FLAG = Rule(lambda value: value in (True, False), "true or false")
 PARAMETERS: Mapping[str, Rule] = {
     "inference": TEXT,
+    "order": Rule(
+        lambda value: (
+            value is None
+            or TEXT.fits(value)
+            or _listed(value, lambda each: TEXT.fits(each) or is_whole(each), MOST_MODES)
+        ),
+        "null, text or a list of modes",
+    ),
     "update": TEXT,
     "dtype": TEXT,
     "shape": Rule(

@@ -182,6 +182,10 @@ class Posterior:
 
         self.engine.map_pieces(fill, range(0, fitted.shape[1], COLUMNS))
 
+    def medians(self, coords: IntArray, noise: bool = True) -> FloatArray:
+        """Medians of new observations, or of their means."""
+        return self.interval(coords, 0.0, noise)[0]
+
     def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
         """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
 

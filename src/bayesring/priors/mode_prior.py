@@ -47,6 +47,11 @@ class ModePrior(ABC):
         """Prior for a mode described by `axis`; most priors do not use it."""
         return self
 
+    @property
+    def exchangeable(self) -> ModePrior:
+        """The same prior without dependence between slices."""
+        return self
+
     def start(self, core: FloatArray, hyper: Any = None) -> FloatArray:
         """Slices to start from, made of independent ones; `hyper` is None in a new chain."""
         return core

@@ -59,6 +59,11 @@ class RingPrior:
         bound = tuple(prior.bind(axis) for prior, axis in zip(modes, axes, strict=True))
         return replace(self, modes=bound)
 
+    @property
+    def exchangeable(self) -> RingPrior:
+        """The same prior without dependence between slices."""
+        return replace(self, modes=tuple(prior.exchangeable for prior in self.modes))
+
     def for_shape(self, shape: Sequence[int]) -> RingPrior:
         """One prior per mode, bound to its number of labels unless it is already bound."""
         return (

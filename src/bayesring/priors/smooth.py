@@ -55,7 +55,7 @@ class Smooth(ModePrior):
     Parameters
     ----------
     k0, scale, extra_degrees : as in `NormalWishart`
-    positions : (I_d,), increasing; set when the prior is bound to a mode
+    positions : (I_d,), increasing or decreasing; set when the prior is bound to a mode
     """
 
     k0: float = 2.0
@@ -67,9 +67,9 @@ class Smooth(ModePrior):
     coupling: ClassVar[Coupling] = Coupling.CHAIN
 
     def __post_init__(self) -> None:
-        self._shared()  # checks its parameters
-        if len(self.positions) > 1 and not np.all(np.diff(self.positions) > 0):
-            raise ValueError("positions of Smooth must increase.")
+        self.exchangeable  # noqa: B018 checks its parameters
+        if len(self.positions) > 1 and not np.all(np.diff(self._x) > 0):
+            raise ValueError("positions of Smooth must increase or decrease.")
 
     def bind(self, axis: Axis) -> Smooth:
         """Take the positions of the labels."""
@@ -79,6 +79,16 @@ class Smooth(ModePrior):
                 "neither."
             )
         return replace(self, positions=tuple(axis.positions[:, 0].tolist()))
+
+    @property
+    def exchangeable(self) -> NormalWishart:
+        """Prior of (mu, Omega), and of the slices without order."""
+        return NormalWishart(self.k0, self.scale, self.extra_degrees)
+
+    @classmethod
+    def along(cls, prior: NormalWishart) -> Smooth:
+        """The ordered form of an exchangeable prior."""
+        return cls(prior.k0, prior.scale, prior.extra_degrees)
 
     @cached_property
     def lengths(self) -> FloatArray:
@@ -106,7 +116,7 @@ class Smooth(ModePrior):
         """Draw (mu, Omega) and the length scale from their priors."""
         weights = np.exp(self._log_weights)
         step = rng.choice(weights.size, p=weights / weights.sum())
-        return SmoothHyper(*self._shared().draw_hyper(rng, shape), np.array([step]))
+        return SmoothHyper(*self.exchangeable.draw_hyper(rng, shape), np.array([step]))
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: SmoothHyper) -> FloatArray:
         """Draw the slices one after the other."""
@@ -175,7 +185,7 @@ class Smooth(ModePrior):
         )
         shared = MeanAndPrecision(hyper.mean, hyper.precision)
         weights = self._log_weights
-        log_shared = log_normal_wishart(shared, self._shared()._prior(size))
+        log_shared = log_normal_wishart(shared, self.exchangeable._prior(size))
         return float(log_core + log_shared + weights[step] - np.log(np.sum(np.exp(weights))))
 
     def new_slices(
@@ -197,17 +207,17 @@ class Smooth(ModePrior):
         if axis.positions is None:
             return np.asarray((shared.mean + spread).reshape(noise.shape))
         chain = _Growing(self._x, gaps, float(self.lengths[step]))
-        for place, x in enumerate(axis.positions[:, 0]):
+        for place, x in enumerate(self._direction * axis.positions[:, 0]):
             spread[place] = chain.draw(float(x), spread[place])
         return np.asarray((shared.mean + spread).reshape(noise.shape))
 
-    def _shared(self) -> NormalWishart:
-        """Prior of (mu, Omega)."""
-        return NormalWishart(self.k0, self.scale, self.extra_degrees)
-
     @cached_property
     def _x(self) -> FloatArray:
-        return np.array(self.positions)
+        return self._direction * np.array(self.positions)
+
+    @property
+    def _direction(self) -> float:
+        return -1.0 if self.positions and self.positions[-1] < self.positions[0] else 1.0
 
     @cached_property
     def _log_weights(self) -> FloatArray:
@@ -222,7 +232,7 @@ class Smooth(ModePrior):
         lengths = self.lengths
         if lengths.size == 1:
             return 0
-        aim = START * (self.positions[-1] - self.positions[0])
+        aim = START * (self._x[-1] - self._x[0])
         return 1 + int(np.argmin(np.abs(np.log(lengths[1:] / aim))))
 
     def _chain(self, step: int) -> _Chain:
@@ -234,7 +244,7 @@ class Smooth(ModePrior):
     def _marginal(self, core: FloatArray, step: int) -> tuple[NormalWishartParameters, float]:
         """Conditional of (mu, Omega), and log p(core, ell) without them up to a constant (27)."""
         chain, slices = self._chain(step), core.reshape(len(core), -1)
-        prior = self._shared()._prior(slices.shape[1])
+        prior = self.exchangeable._prior(slices.shape[1])
         innovations = chain.innovations(slices)
         k = prior.k + float(np.sum(chain.a**2))
         m = chain.a @ innovations / k
