@@ -145,8 +145,18 @@ def test_the_guard_does_little_where_noise_is_normal(rng):
     assert np.mean(scores[0::2]) > np.mean(scores[1::2]) - 0.02
 
 
-def test_a_bound_that_was_given_stays(rng):
-    """Values are held out to choose the size; they do not move a bound that the user set."""
+def test_a_bound_that_was_given_stays(rng, monkeypatch):
+    """Values are held out to choose the size; they do not move a bound that the user set.
+
+    Neither at the end nor in any scan.
+    """
+    step, seen = chains.gibbs.step, []
+
+    def noted(streams, scan, state, problem, *engine):
+        seen.append(problem.likelihood)
+        return step(streams, scan, state, problem, *engine)
+
+    monkeypatch.setattr(chains.gibbs, "step", noted)
     X = np.stack([rng.integers(0, n, 800) for n in (9, 8, 7)], axis=1)
     y = rng.standard_normal(800)
     given = Gaussian(max_precision=50.0)
@@ -154,3 +164,5 @@ def test_a_bound_that_was_given_stays(rng):
     ring.set_params(progress=False, shape=(9, 8, 7)).fit(X, y)
     assert ring.held_out_ is not None
     assert ring.posterior_.likelihood == given
+    assert len(seen) == 130
+    assert all(each == given for each in seen)

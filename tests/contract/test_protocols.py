@@ -16,7 +16,7 @@ from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Likelihood
-from bayesring.model.types import Axis, Moments
+from bayesring.model.types import Axis, Moments, WorkingResponse
 from bayesring.posterior import store as storage
 from bayesring.priors import Coupling, ModePrior
 from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, draw_model, name_of
@@ -129,8 +129,12 @@ def test_every_setting_does_something(value, rng):
     for field in fields(value):
         if field.name == "tails":
             continue  # read by `quantile` only, see tests/test_gaussian.py
-        other = replace(value, **{field.name: 1.5 * getattr(value, field.name) + 0.1})
-        if isinstance(value, Likelihood):
+        old = getattr(value, field.name)
+        is_switch = isinstance(old, bool)
+        other = replace(value, **{field.name: not old if is_switch else 1.5 * old + 0.1})
+        if is_switch:  # of a likelihood: there is a parameter more or less
+            assert value.draw_nuisance(rng).shape != other.draw_nuisance(rng).shape, field.name
+        elif isinstance(value, Likelihood):
             nuisance = value.draw_nuisance(rng)
             assert value.log_prior(nuisance) != other.log_prior(nuisance), field.name
         else:
@@ -155,16 +159,16 @@ def test_likelihoods(rng, likelihood):
     assert losses[0] < losses[1] < losses[2]
     assert losses[0] < losses[3]
     assert losses[0] < likelihood.loss(y, likelihood.mean(-f, nuisance))
-    statistics = likelihood.statistics(f, y, nuisance)
-    halves = [
-        likelihood.statistics(f[rows], y[rows], nuisance)
-        for rows in np.split(np.arange(20_000), [77])
-    ]
-    np.testing.assert_allclose(sum(halves), statistics)
-    assert likelihood.update_nuisance(rng, statistics, nuisance).shape == nuisance.shape
     working = likelihood.augment(rng, f, y, nuisance)
     assert working.weight.shape == working.shift.shape == f.shape
     assert np.all(working.weight > 0)
+    statistics = likelihood.statistics(f, y, nuisance, response=working)
+    halves = []
+    for rows in np.split(np.arange(20_000), [77]):
+        own = WorkingResponse(working.weight[rows], working.shift[rows])
+        halves.append(likelihood.statistics(f[rows], y[rows], nuisance, response=own))
+    np.testing.assert_allclose(sum(halves), statistics)
+    assert likelihood.update_nuisance(rng, statistics, nuisance).shape == nuisance.shape
     assert all(np.isfinite(v) for v in likelihood.describe(statistics, nuisance, 1.0).values())
     # a new observation falls below its quantile that often
     draws = rng.standard_normal((9, 2000))

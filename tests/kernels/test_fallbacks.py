@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -249,6 +250,19 @@ def test_names_of_kernels_change_with_any_source(tmp_path, monkeypatch):
     assert len(set(found)) == 3
 
 
-def test_names_of_kernels_tell_the_choice():
+def test_names_of_kernels_tell_the_choice(monkeypatch):
     assert slices.draw_slices.py_func.__qualname__.endswith("-plain") == chosen.PLAIN
     assert verdict.sources() in slices.draw_slices.py_func.__qualname__
+    names = []
+    for vectors in (True, False):  # the choice is made anew in a copy of the module
+        monkeypatch.setattr(verdict, "use_vectors", lambda vectors=vectors: vectors)
+        spec = importlib.util.spec_from_file_location("chosen_anew", chosen.__file__)
+        anew = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(anew)
+        assert anew.PLAIN is not vectors
+
+        def twice(x):
+            return 2 * x
+
+        names.append(anew.kernel(twice).py_func.__qualname__)
+    assert names[1] == names[0] + "-plain"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,18 @@ def test_mixed_rows_are_the_same_rows(rng, n):
     streams.deal(mixed, order, columns, values)
     np.testing.assert_array_equal(columns, found[:, :3].T)
     np.testing.assert_array_equal(values, found[:, 3])
+
+
+def test_every_order_of_a_bucket_has_its_draws():
+    """Draws in the middle of each of k equal parts, for the k-th place, give every order once."""
+    buckets = np.array([7, 7, 3, 7, 3, 7], dtype=np.uint8)
+    pool = np.array([[2], [3], [0], [4], [1], [5]], dtype=np.int32)
+    mixed, order = np.empty_like(pool), np.empty(6, dtype=np.int32)
+    chances = np.array([1, 2, 1, 2, 3, 4])  # two rows in one bucket, four in the other
+    found = []
+    for parts in product(*map(range, chances)):
+        draws = (2**32 * (np.array(parts) + 0.5) / chances).astype(np.uint32)
+        streams.mix(pool, np.array([0]), np.array([6]), buckets, draws, mixed, order)
+        found.append(tuple(mixed[order, 0]))
+    expected = product(permutations(range(2)), permutations(range(2, 6)))
+    assert sorted(found) == sorted(first + second for first, second in expected)

@@ -90,7 +90,7 @@ KERNELS = [
         "kernels/gradient.py",
         "share = counts[row] / totals[row]",
         "share = 1.0",
-        (FREE_ENERGY + "test_gradients_are_slopes_of_the_free_energy",),
+        (FREE_ENERGY + "test_batches_add_up_to_the_whole",),
     ),
     Mutant(
         "slices that shall rest move with the others",
@@ -111,7 +111,7 @@ KERNELS = [
         "kernels/pools.py",
         "np.uint64(n - begin + 1)) >>",
         "np.uint64(n - begin)) >>",
-        ("tests/test_parquet.py::test_permutation_is_uniform",),
+        ("tests/kernels/test_streams.py::test_every_order_of_a_bucket_has_its_draws",),
     ),
     Mutant(
         "a text equals every longer one that begins with it",

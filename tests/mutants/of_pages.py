@@ -122,6 +122,20 @@ REPORT = [
         (NUMBERS + "test_surprises_are_the_observations_furthest_off",),
     ),
     Mutant(
+        "held-out values are corrected with themselves",
+        "report/summary.py",
+        "_reach(likelihood, errors[~check])",
+        "_reach(likelihood, errors[check])",
+        (NUMBERS + "test_no_half_is_corrected_with_itself",),
+    ),
+    Mutant(
+        "held-out values are corrected with all of them",
+        "report/summary.py",
+        "_reach(likelihood, errors[~check])",
+        "_reach(likelihood, errors)",
+        (NUMBERS + "test_no_half_is_corrected_with_itself",),
+    ),
+    Mutant(
         "an infinite setting cannot be run again",
         "report/again.py",
         "\"float('inf')\" if value == inf else repr(value)",

@@ -188,6 +188,13 @@ def test_correction_learnt_on_one_half_mends_the_other():
     assert found.at(0.9) == pytest.approx(0.9, abs=0.02)
 
 
+def test_no_half_is_corrected_with_itself():
+    """Small errors are inside intervals made for large ones at all levels, large ones never."""
+    errors = np.tile([1.0, 100.0], 300) * np.linspace(0.9, 1.1, 600)
+    found = summary.calibration(held_with_errors(errors), Gaussian())
+    np.testing.assert_array_equal(found.observed, 0.5)
+
+
 def test_reliability_bins():
     probability = np.array([0.02, 0.08, 0.55, 1.0])
     found = summary.reliability(np.array([0.0, 1.0, 1.0, 1.0]), probability)
