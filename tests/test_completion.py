@@ -138,7 +138,7 @@ def test_xarray_keeps_coordinates_names_and_attributes(array, completed):
     assert labels.value == "t"
     np.testing.assert_array_equal(labels.levels[0], STATIONS[::-1])
     assert labels.levels[1].dtype == "M8[D]"
-    assert labels.levels[2] is None
+    np.testing.assert_array_equal(labels.levels[2], np.arange(4))
     asked = pd.DataFrame({"station": ["Essen"], "month": [MONTHS[2]], "number": [3]})
     expected = found.model.predict([[0, 2, 3]])
     np.testing.assert_allclose(found.model.predict(asked), expected, rtol=1e-12)

@@ -78,7 +78,10 @@ def test_order_costs_no_accuracy_where_there_is_none(rng):
     days = table.day.unique()
     shuffled = dict(zip(days, rng.permutation(days), strict=True))
     table["day"] = table.day.map(shuffled)
-    ordered, plain = fit(table[known], {"day": Smooth()}), fit(table[known], "hierarchical", order=None)
+    ordered, plain = (
+        fit(table[known], {"day": Smooth()}),
+        fit(table[known], "hierarchical", order=None),
+    )
     hidden = table[~known]
     assert error(ordered, hidden) < 1.05 * error(plain, hidden)
 

@@ -28,7 +28,7 @@ from bayesring.priors import EntryGamma, Fixed, GammaProcess, NormalGamma, Norma
 from tests.models import CORE_PRIORS, draw_model, name_of
 from tests.sampling.ladder import batch_error
 
-SETTINGS = {"rank": 2, "warmup": 60, "draws": 300, "chains": 2, "random_state": 3}
+SETTINGS = {"rank": 2, "order": None, "warmup": 60, "draws": 300, "chains": 2, "random_state": 3}
 HEIGHTS = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 20.0, 9.0, 7.0, 12.0, 5.0])
 PLACES = "abcdefghij"
 EMPTY = ["p", "q", "r", "s"]

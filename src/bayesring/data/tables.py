@@ -279,7 +279,7 @@ def make_table(
     """A new table of the library `kind`; times are in their `zones`."""
     backend, own = cast(Any, kind), zones or {}
     plain = {
-        name: _for_tables(values) if (zone := own.get(name)) is None else _in_zone(values, zone)
+        name: _in_zone(values, zone) if (zone := own.get(name)) else _for_tables(values, kind)
         for name, values in columns.items()
     }
     frame = nw.from_dict(plain, backend=backend)
@@ -318,9 +318,11 @@ def _coordinates(keys: NDArray[Any], places: IntArray, size: int, name: str) -> 
     return np.asarray(keys.astype(np.int64)[places])
 
 
-def _for_tables(values: NDArray[Any]) -> Any:
-    """Days as Python dates, since not every library accepts arrays of days."""
-    return values.tolist() if values.dtype == "M8[D]" else values
+def _for_tables(values: NDArray[Any], kind: str) -> Any:
+    """Days as times or Python dates, since not every library accepts arrays of days."""
+    if values.dtype != "M8[D]":
+        return values
+    return values.astype("M8[s]") if kind == "pandas" else values.tolist()
 
 
 def _check_names(modes: Any, value: Any) -> None:
