@@ -136,7 +136,7 @@ def test_files_have_no_order(rng, tmp_path):
     table, _ = smooth_table(rng)
     table.to_parquet(tmp_path / "table.parquet")
     ring = TensorRing(2, inference="online-em", order=["day"], progress=False)
-    with pytest.raises(ValueError, match="order needs chains, which .* does not run on files"):
+    with pytest.raises(ValueError, match=r"order needs chains, which .* does not run on files"):
         ring.fit(tmp_path / "table.parquet", modes=["day", "station", "hour"], value="y")
 
 
