@@ -126,10 +126,11 @@ honest 90 % interval contains 90 % of them. Means over seeds {seeds}, with the r
 ## Simulated tables
 
 Tables with a ring of rank 2 behind them, 15 to 33 % of their cells known, were fitted with two
-chains of 200 + 100 scans and everything else at its default, and up to 2,000 of the hidden cells looked up. Coverage is the mean over
-as many tables as the fourth column says; 200 are meant (10 of 50,000 observations), and `make
-reliability` adds what is missing. It should be within 3 points of its level, 5 with 150
-observations and 7 with 50; "off" says where it is not, and "open" where so few tables cannot tell.
+chains of 200 + 100 scans and everything else at its default, and up to 2,000 of the hidden cells
+looked up. Coverage is the mean over as many tables as the fourth column says; 200 are meant (10 of
+50,000 observations), and `make reliability` adds what is missing. It should be within 3 points of
+its level, 5 with 150 observations and 7 with 50; "off" says where it is not, and "open" where so
+few tables cannot tell.
 
 Of binary tables, where about 8 % of the values are ones, the true probabilities are looked up in
 the intervals for probabilities (`noise=False`), and the calibration error is the mean gap between
