@@ -11,6 +11,7 @@ from bayesring.data.splitting import folds_of
 from bayesring.infer import folds
 from bayesring.likelihoods import Gaussian
 from bayesring.likelihoods.gaussian import LEVELS, NORMAL_TAILS, SMALLEST_SIZE
+from bayesring.model.types import Observations
 from tests.models import random_coords
 from tests.online.planted import planted
 
@@ -23,10 +24,12 @@ def fit(X, y, n_jobs=1, **changes):
 
 
 def test_every_observation_is_in_one_fold():
-    places = folds_of(103, 8, seed=4)
+    coords = np.argwhere(np.ones(SHAPE))[:309:3]
+    data = Observations(coords, np.zeros(103), SHAPE)
+    places = folds_of(data, 8, seed=4)
     assert sorted(np.bincount(places)) == [12] + [13] * 7
-    np.testing.assert_array_equal(places, folds_of(103, 8, seed=4))
-    assert np.any(places != folds_of(103, 8, seed=5))
+    np.testing.assert_array_equal(places, folds_of(data, 8, seed=4))
+    assert np.any(places != folds_of(data, 8, seed=5))
 
 
 def test_left_out_values_are_not_seen(rng, monkeypatch):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from numpy.random import Generator, RandomState
 from sklearn.base import BaseEstimator
 from sklearn.utils import RegressorTags, Tags
@@ -15,8 +17,15 @@ from sklearn.utils.metaestimators import available_if
 
 from bayesring.checkpoint.manifest import seed_in
 from bayesring.data import inputs
-from bayesring.data.labels import Labels, axes_of, placed
-from bayesring.data.observations import COMPACT, Observations, in_order, joined
+from bayesring.data.labels import Labels, axes_of, placed, prolonged
+from bayesring.data.observations import (
+    COMPACT,
+    Observations,
+    in_order,
+    joined,
+    renumbered,
+    standardised,
+)
 from bayesring.engine.threads import Threads
 from bayesring.fitting import (
     NOTHING_KEPT,
@@ -30,8 +39,8 @@ from bayesring.fitting import (
 )
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
-from bayesring.ordering import ordered, rebound, refuse_order
-from bayesring.posterior import Posterior
+from bayesring.ordering import in_line, ordered, rebound, refuse_order
+from bayesring.posterior import Posterior, folding
 from bayesring.posterior.modelfiles import describe, read_model
 from bayesring.predicting import Predicting
 from bayesring.priors import ModePrior, RingPrior
@@ -253,6 +262,45 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         self.n_observations_ += len(data.values)
         self._set_fitted()
         return self
+
+    def fold_in(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
+        """A new model that also knows the labels of new observations, without refitting.
+
+        Every row of `X` must have a label, or a coordinate, that the fit did not know: the day
+        after the last, a new station. In every kept draw the slices of new labels are drawn given
+        their observations; see `bayesring.posterior.folding`. Known slices, noise and rank stay as
+        they are, so it takes moments; after many new observations, fit anew. This model does not
+        change, and the new one does not go on with `partial_fit`.
+        """
+        posterior = self._posterior()
+        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
+        posterior.likelihood.check(data.values)
+        is_new = np.any(data.coords >= posterior.shape, axis=1)
+        if not is_new.all():
+            raise ValueError(
+                "fold_in is for rows with a label that the model does not know, but row "
+                f"{int(np.argmin(is_new))} of those with a value has none; fit anew with these."
+            )
+        labels = prolonged(labels, data.shape)
+        added = tuple(
+            np.arange(size, grown) if own is None else own[size:]
+            for own, size, grown in zip(labels.levels, posterior.shape, data.shape, strict=True)
+        )
+        standard = standardised(data, posterior.location, posterior.scale)
+        folded = folding.fold_in(posterior, self.prior_, added, standard, self.seed_)
+        lines = in_line(self.prior_, labels, data.shape)
+        ring = copy.copy(self)
+        ring.posterior_ = folded.at_levels(lines)
+        ring.labels_ = labels.at(lines)
+        ring.prior_ = rebound(self.prior_, axes_of(ring.labels_, data.shape))
+        everything = joined(self.observed_, data)
+        ring.observed_ = None if everything is None else in_order(renumbered(everything, lines))
+        if self.held_out_ is not None:
+            ring.held_out_ = renumbered(self.held_out_, lines)
+        ring.estimates_ = []
+        ring.n_observations_ = self.n_observations_ + len(data.values)
+        ring._set_fitted()
+        return ring
 
     def _settings(
         self, names: Sequence[str] = (), seed: int | None = None, keep: Keep = NOTHING_KEPT

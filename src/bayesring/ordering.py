@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
+from bayesring.data.labels import Labels, positions_of
 from bayesring.infer.online import MOST_SAMPLED
-from bayesring.model.types import Axis, Places
+from bayesring.model.types import Axis, IntArray, Places
 from bayesring.priors import Coupling, ModePrior, NormalWishart, RingPrior, Smooth
 from bayesring.settings import Settings
 from bayesring.wording import shown
@@ -70,6 +73,19 @@ def rebound(prior: RingPrior, axes: Sequence[Axis]) -> RingPrior:
         for own, axis in zip(prior.modes, axes, strict=True)
     )
     return RingPrior(modes, prior.weights)
+
+
+def in_line(prior: RingPrior, labels: Labels, shape: Sequence[int]) -> list[IntArray]:
+    """For every mode the order in which its labels lie in line, new ones among the known."""
+    lines: list[IntArray] = []
+    for own, levels, size in zip(prior.modes, labels.levels, shape, strict=True):
+        positions = None if levels is None else positions_of(levels)
+        if own.coupling is Coupling.CHAIN and positions is not None:
+            backwards = size > 1 and positions[1] < positions[0]
+            lines.append(np.argsort(-positions if backwards else positions, kind="stable"))
+        else:
+            lines.append(np.arange(size))
+    return lines
 
 
 def _has_order(axis: Axis, entries: int, n: int) -> bool:

@@ -58,6 +58,11 @@ class Labels(NamedTuple):
     zones: tuple[Zone | None, ...] = ()
     """For each mode the time zone, or None; empty in old files, where it is unknown."""
 
+    def at(self, lines: Sequence[IntArray]) -> Labels:
+        """The labels with those of every mode in another order."""
+        pairs = zip(self.levels, lines, strict=True)
+        return self._replace(levels=tuple(own if own is None else own[line] for own, line in pairs))
+
     def check_zone(self, mode: int, zone: Zone | None, name: str) -> None:
         """Reject times without a zone for labels with one, and vice versa."""
         levels = self.levels[mode]
@@ -297,6 +302,18 @@ def following(levels: NDArray[Any], n: int) -> NDArray[Any]:
             )
     steps = np.diff(levels) if len(levels) > 1 else np.array([1], "m8[D]")
     return np.asarray(levels[-1] + np.sort(steps)[len(steps) // 2] * np.arange(1, n + 1))
+
+
+def prolonged(labels: Labels, shape: Sequence[int]) -> Labels:
+    """Positions of coordinates that have grown, at their usual distance."""
+    return labels._replace(
+        levels=tuple(
+            own
+            if own is None or len(own) >= size
+            else np.concatenate([own, following(own, size - len(own))])
+            for own, size in zip(labels.levels, shape, strict=True)
+        )
+    )
 
 
 def label_texts(labels: Labels, shape: Sequence[int]) -> tuple[list[str], ...]:

@@ -6,7 +6,8 @@ observations on.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -72,6 +73,16 @@ def joined(old: Observations | None, new: Observations) -> Observations | None:
     coords = np.concatenate([old.coords, new.coords])
     values = np.concatenate([old.values, new.values])
     return in_order(Observations(coords, values, new.shape)) if len(values) < COMPACT else None
+
+
+Cells = TypeVar("Cells", Observations, HeldOut)
+
+
+def renumbered(data: Cells, lines: Sequence[IntArray]) -> Cells:
+    """The same cells where slice `lines[d][i]` of each mode has become slice i."""
+    places = [np.argsort(line) for line in lines]
+    columns = [place[column] for place, column in zip(places, data.coords.T, strict=True)]
+    return data._replace(coords=np.stack(columns, axis=1).astype(data.coords.dtype))
 
 
 def standardised(data: Observations, location: float, scale: float) -> Observations:

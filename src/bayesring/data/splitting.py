@@ -8,12 +8,14 @@ import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
+from bayesring.data.gaps import SCATTERED, GapPattern, find_pattern, hold_out_alike
 from bayesring.data.observations import Observations, in_order
 from bayesring.model.types import Given, IntArray
 
 SHARE = 0.1
-FEWEST, MOST = 50, 1_000
-"""Minimum and maximum size of the held-out set; below the minimum nothing is held out."""
+FEWEST, MOST, MOST_ALIKE = 50, 1_000, 4_000
+"""Minimum and maximum size of the held-out set; below the minimum nothing is held out. More if
+whole fibres are held out, whose cells say the same."""
 
 
 class Held(NamedTuple):
@@ -22,12 +24,15 @@ class Held(NamedTuple):
     data: Observations
     places: IntArray
     """(n,), positions among all observations in order."""
+    pattern: GapPattern = SCATTERED
+    """How they are missing."""
 
 
 def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
     """Split data into a part to fit and a held-out part, or None if there are too few.
 
-    The choice depends on the seed and the observations, not on their original order.
+    What is held out is missing as the cells are that have no value; see `bayesring.data.gaps`. The
+    choice depends on the seed and the observations, not on their original order.
     """
     n = len(data.values)
     n_held = min(int(SHARE * n), MOST)
@@ -35,15 +40,27 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
         return data, None
     data = in_order(data)
     rng = Generator(Philox(SeedSequence([seed, n])))
-    held = np.zeros(n, dtype=bool)
-    held[rng.permutation(n)[:n_held]] = True
-    return _some(data, ~held), Held(_some(data, held), np.flatnonzero(held))
+    pattern = find_pattern(data)
+    if pattern.mode is None:
+        held = np.zeros(n, dtype=bool)
+        held[rng.permutation(n)[:n_held]] = True
+    else:
+        held = hold_out_alike(data, pattern, rng, min(int(SHARE * n), MOST_ALIKE))
+    return _some(data, ~held), Held(_some(data, held), np.flatnonzero(held), pattern)
 
 
-def folds_of(n: int, folds: int, seed: int) -> IntArray:
-    """Which of the folds, equal in size up to one, each of `n` sorted observations is in, (n,)."""
+def folds_of(data: Observations, folds: int, seed: int) -> IntArray:
+    """Which of the folds each of the sorted observations is in, (n,).
+
+    Folds are equal in size up to one; or, if whole fibres are missing, made of whole fibres.
+    """
+    n, pattern = len(data.values), find_pattern(data)
     rng = Generator(Philox(SeedSequence([seed, n, folds])))
-    return np.asarray(rng.permutation(np.arange(n) % folds))
+    if not pattern.whole:
+        return np.asarray(rng.permutation(np.arange(n) % folds))
+    rest = [mode for mode in range(len(data.shape)) if mode != pattern.mode]
+    _, fibres = np.unique(data.coords[:, rest], axis=0, return_inverse=True)
+    return np.asarray(rng.permutation(np.arange(int(fibres.max()) + 1) % folds)[fibres])
 
 
 def left_out(data: Observations, chosen: NDArray[np.bool]) -> tuple[Observations, Observations]:

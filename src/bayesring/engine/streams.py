@@ -60,6 +60,12 @@ class Streams(NamedTuple):
         first, second = SeedSequence([seed, number, 0, 1]).generate_state(2, np.uint64)
         return cls((int(first), int(second)))
 
+    @classmethod
+    def of_folding(cls, seed: int, chain: int, scan: int) -> Streams:
+        """Streams of the slices of new labels in one kept draw."""
+        first, second = SeedSequence([seed, chain, scan, 1, 1]).generate_state(2, np.uint64)
+        return cls((int(first), int(second)))
+
     def rng(self, scan: int, purpose: Purpose, mode: int = 0, block: int = 0) -> Generator:
         """Create the generator for one purpose in one block of one mode of one scan."""
         counter = np.array([0, block, mode * PURPOSES + purpose, scan], dtype=np.uint64)

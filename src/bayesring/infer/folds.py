@@ -49,7 +49,7 @@ def ranks_left_out(
 
     Depends on the seed and on the observations alone, not on who works.
     """
-    places = folds_of(len(data.values), FOLDS, crossing.seed)
+    places = folds_of(data, FOLDS, crossing.seed)
     ranks = np.empty(len(data.values))
     for fold in range(FOLDS):
         kept, held = left_out(data, places == fold)

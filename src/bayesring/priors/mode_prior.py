@@ -115,6 +115,19 @@ class ModePrior(ABC):
         standard normal `noise` (n, S, R_{d-1}, R_d). `axis` says what is known about their labels.
         """
 
+    def beside(self, rng: Generator, core: FloatArray, axis: Axis) -> SlicePrior:
+        """Gaussian prior of new slices given the whole core, with hyperparameters drawn given it.
+
+        Slices come in the order of `axis`, which increases or decreases as the known positions do.
+        """
+        found = self.slice_prior(core, self.update_hyper(rng, core))
+        if max(len(found.diagonal), len(found.linear), len(found.factors)) > 1:
+            raise ValueError(
+                f"{type(self).__name__} gives every slice a prior of its own, so new labels "
+                "cannot be folded in; use prior='hierarchical'."
+            )
+        return found
+
     # ---- Optional: online EM.
 
     def conditional(self, core: FloatArray, spread: FloatArray | None = None) -> Any:

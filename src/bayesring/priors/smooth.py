@@ -196,10 +196,7 @@ class Smooth(ModePrior):
         Each new position is drawn given the slices on either side of it, known or drawn before,
         equation (28). Without positions, new labels are far from all others.
         """
-        masses = [self._marginal(core, step)[1] for step in range(len(self.lengths))]
-        chances = np.exp(masses - np.max(masses))
-        step = int(rng.choice(len(chances), p=chances / chances.sum()))
-        shared = draw_normal_wishart(rng, self._marginal(core, step)[0])
+        step, shared = self._draw_shared(rng, core)
         lower = np.linalg.cholesky(shared.precision)
         own = noise.reshape(len(noise), -1)
         spread = solve_triangular(lower, own.T, lower=True, trans="T").T
@@ -210,6 +207,38 @@ class Smooth(ModePrior):
         for place, x in enumerate(self._direction * axis.positions[:, 0]):
             spread[place] = chain.draw(float(x), spread[place])
         return np.asarray((shared.mean + spread).reshape(noise.shape))
+
+    def beside(self, rng: Generator, core: FloatArray, axis: Axis) -> SlicePrior:
+        """The chain of known and new positions, given the known slices.
+
+        Its precision is that of a chain (25); known neighbours enter the linear terms.
+        """
+        step, shared = self._draw_shared(rng, core)
+        omega, slices = shared.precision, core.reshape(len(core), -1)
+        pull = omega @ shared.mean
+        if axis.positions is None:
+            return self.exchangeable.slice_prior(core, shared)
+        x = np.append(self._x, self._direction * axis.positions[:, 0])
+        order = np.argsort(x, kind="stable")
+        links = _links(np.diff(x[order]), float(self.lengths[step]))
+        factors, linear = np.empty(axis.n), np.empty((axis.n, len(omega)))
+        between = np.zeros(axis.n - 1)
+        for place in np.flatnonzero(order >= len(slices)):
+            new = order[place] - len(slices)
+            own, total = 1.0, 1.0
+            linear[new] = 0.0
+            for link, neighbour in ((place - 1, place - 1), (place, place + 1)):
+                if not 0 <= neighbour < len(order):
+                    continue
+                rho, v = links[0][link], links[1][link]
+                own, total = own + rho**2 / v, total + (rho**2 - rho) / v
+                if order[neighbour] < len(slices):
+                    linear[new] += rho / v * (omega @ slices[order[neighbour]])
+                else:
+                    between[min(new, order[neighbour] - len(slices))] = rho / v
+            factors[new] = own
+            linear[new] += total * pull
+        return SlicePrior(omega, np.zeros((1, len(omega))), linear, factors, between)
 
     @cached_property
     def _x(self) -> FloatArray:
@@ -234,6 +263,13 @@ class Smooth(ModePrior):
             return 0
         aim = START * (self._x[-1] - self._x[0])
         return 1 + int(np.argmin(np.abs(np.log(lengths[1:] / aim))))
+
+    def _draw_shared(self, rng: Generator, core: FloatArray) -> tuple[int, MeanAndPrecision]:
+        """Length scale and (mu, Omega) given the slices."""
+        masses = [self._marginal(core, step)[1] for step in range(len(self.lengths))]
+        chances = np.exp(masses - np.max(masses))
+        step = int(rng.choice(len(chances), p=chances / chances.sum()))
+        return step, draw_normal_wishart(rng, self._marginal(core, step)[0])
 
     def _chain(self, step: int) -> _Chain:
         length = self.lengths[step]
@@ -275,6 +311,12 @@ class _Chain(NamedTuple):
         before = np.concatenate([np.zeros((1, slices.shape[1])), slices[:-1]])
         gaps = slices - self.rho[:, None] * before
         return np.asarray(gaps / np.sqrt(self.v)[:, None])
+
+
+def _links(gaps: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
+    """rho and v = 1 - rho^2 of every gap."""
+    deltas = gaps / length if length > 0 else np.full(gaps.size, np.inf)
+    return np.exp(-deltas), -np.expm1(-2 * deltas)
 
 
 class _Growing:

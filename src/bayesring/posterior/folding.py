@@ -1,0 +1,133 @@
+"""New labels with observations of their own, learned without refitting.
+
+In every kept draw, the slices of the new labels are drawn given their observations and everything
+else in that draw: the posterior of the new slices, as if what was known before had nothing to learn
+from them. If the values are Gaussian and one mode only has new labels, one joint draw is exact;
+otherwise a few Gibbs scans over the new slices are made, from draws of the prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.random import Generator
+
+from bayesring.data.labels import NewLabels, positions_of
+from bayesring.data.observations import Observations
+from bayesring.engine.streams import Purpose, Streams
+from bayesring.likelihoods import Likelihood
+from bayesring.model import ring
+from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
+from bayesring.posterior import Posterior
+from bayesring.posterior.unseen import widen
+from bayesring.priors import RingPrior
+
+SWEEPS = 20
+"""Scans over the new slices if one joint draw is not exact."""
+
+
+def fold_in(
+    posterior: Posterior, prior: RingPrior, added: NewLabels, data: Observations, seed: int
+) -> Posterior:
+    """The posterior with slices for new labels, given their standardised observations `data`.
+
+    Coordinates of new labels follow the known ones; every observation has at least one of them.
+    """
+    wider, known = widen(posterior, prior, added, seed), posterior.shape
+    grown = wider.at_levels([np.arange(size) for size in wider.shape])
+    modes = [mode for mode, new in enumerate(added) if len(new)]
+    rows = {mode: np.flatnonzero(data.coords[:, mode] >= known[mode]) for mode in modes}
+    axes = {mode: _axis(added[mode]) for mode in modes}
+    places = [
+        (chain, row) for chain, own in enumerate(posterior.chains) for row in range(len(own.flat))
+    ]
+    sweeps = 1 if len(modes) == 1 and not posterior.likelihood.augments else SWEEPS
+
+    def fold(draw: int) -> None:
+        chain, row = places[draw]
+        draws = posterior.chains[chain]
+        streams = Streams.of_folding(seed, chain, int(draws.scans[row]))
+        cores = grown.cores(draw)  # views: what is written to them stays
+        weights = [draws.bond_weights(row, mode) for mode in range(len(cores))]
+        for sweep in range(sweeps):
+            for mode in modes:
+                size, own = known[mode], weights[mode]
+                unweighted = ring.unweighted(cores[mode][:size], own)
+                rng = streams.rng(sweep, Purpose.HYPER, mode)
+                new = prior.modes[mode].beside(rng, unweighted, axes[mode])
+                some = data._replace(coords=data.coords[rows[mode]], values=data.values[rows[mode]])
+                found = draw_slices(
+                    streams.rng(sweep, Purpose.SLICES, mode),
+                    (cores, own, mode, size),
+                    some,
+                    new,
+                    (posterior.likelihood, draws.nuisance[row]),
+                )
+                cores[mode][size:] = found.reshape(cores[mode][size:].shape) * own[:, None]
+
+    grown.engine.map_pieces(fold, range(len(places)))
+    return grown
+
+
+def draw_slices(
+    rng: Generator,
+    place: tuple[Sequence[FloatArray], FloatArray, int, int],
+    data: Observations,
+    prior: SlicePrior,
+    noise_model: tuple[Likelihood, FloatArray],
+) -> FloatArray:
+    """Draw the slices of a mode from number `first` on jointly, (n, K), equations (4) to (6).
+
+    `place` holds the weighted cores, the weights of the mode's bond, the mode and `first`.
+    """
+    (cores, weights, mode, first), (likelihood, nuisance) = place, noise_model
+    features = ring.features(cores, weights, mode, data.coords)
+    fitted = ring.entries(cores, data.coords)
+    weight, shift = likelihood.augment(rng, fitted, data.values, nuisance, data.given)
+    n, size = len(cores[mode]) - first, features.shape[1]
+    precision = np.empty((n, size, size))
+    linear = np.broadcast_to(prior.linear, (n, size)).copy()
+    diagonal = np.broadcast_to(prior.diagonal, (n, size))
+    for i, factor in enumerate(np.broadcast_to(prior.factors, n)):
+        own = data.coords[:, mode] == first + i
+        scaled = features[own] * weight[own, None]
+        precision[i] = factor * prior.precision + np.diag(diagonal[i]) + features[own].T @ scaled
+        linear[i] += shift[own] @ features[own]
+    links = np.zeros(n - 1) if prior.links is None else prior.links
+    return draw_chain(rng.standard_normal((n, size)), precision, linear, links, prior.precision)
+
+
+def draw_chain(
+    noise: FloatArray,
+    diagonal: FloatArray,
+    linear: FloatArray,
+    links: FloatArray,
+    omega: FloatArray,
+) -> FloatArray:
+    """Draw from a Gaussian with block-tridiagonal precision: `diagonal`, and -links Omega beside.
+
+    Blocks are eliminated from the first on: L_i L_i' = D_i - C_i C_i', C_i = -link_i Omega
+    L_{i-1}^-T; then the slices are drawn from the last to the first.
+    """
+    lowers: list[FloatArray] = []
+    halves: list[FloatArray] = []
+    sides = [np.zeros_like(omega)]
+    for i, block in enumerate(diagonal):
+        if i:
+            sides.append(np.linalg.solve(lowers[-1], -links[i - 1] * omega).T)
+            block = block - sides[i] @ sides[i].T
+        lowers.append(np.linalg.cholesky(block))
+        carried = sides[i] @ halves[-1] if i else 0.0
+        halves.append(np.linalg.solve(lowers[i], linear[i] - carried))
+    slices = np.empty_like(linear)
+    after: FloatArray = np.zeros(len(omega))
+    for i in range(len(diagonal) - 1, -1, -1):
+        slices[i] = np.linalg.solve(lowers[i].T, halves[i] + noise[i] - after)
+        after = sides[i].T @ slices[i]
+    return slices
+
+
+def _axis(new: IntArray) -> Axis:
+    positions = positions_of(new)
+    return Axis(len(new), None if positions is None else positions[:, None])
