@@ -201,6 +201,7 @@ def code_more(
     if y is None:
         if labels.value is None:
             raise ValueError("y is required: the model does not know a column of values.")
+        _check_column(frame, labels.value, "X")
         values = values_of(frame, labels.value)
     else:
         values = check_values(y, len(frame))

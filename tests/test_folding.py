@@ -1,0 +1,166 @@
+"""New labels with values of their own, folded into the kept draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesring import TensorRing, load, metrics
+from bayesring.model.types import Axis
+from bayesring.posterior.folding import draw_chain
+from bayesring.priors import EntryGamma, NormalWishart, Smooth
+from tests.test_order import error, fit, smooth_table
+
+
+def test_chains_of_slices_by_dense_algebra(rng):
+    """With no noise the mean; covariance from unit noise in every direction."""
+    n, size = 4, 3
+    root = rng.standard_normal((size, size))
+    omega = root @ root.T + np.eye(size)
+    links = rng.uniform(0.1, 0.4, n - 1)
+    blocks = np.stack([(1.5 + rng.random()) * omega + np.eye(size) for _ in range(n)])
+    linear = rng.standard_normal((n, size))
+    dense = np.zeros((n * size, n * size))
+    for i in range(n):
+        dense[i * size : (i + 1) * size, i * size : (i + 1) * size] = blocks[i]
+    for i, link in enumerate(links):
+        a, b = slice(i * size, (i + 1) * size), slice((i + 1) * size, (i + 2) * size)
+        dense[a, b] = dense[b, a] = -link * omega
+    mean = draw_chain(np.zeros((n, size)), blocks, linear, links, omega)
+    np.testing.assert_allclose(mean.ravel(), np.linalg.solve(dense, linear.ravel()))
+    units = np.eye(n * size).reshape(-1, n, size)
+    columns = [draw_chain(own, blocks, linear, links, omega).ravel() for own in units]
+    spread = np.stack(columns, axis=1) - mean.reshape(-1, 1)
+    np.testing.assert_allclose(spread @ spread.T, np.linalg.inv(dense), atol=1e-12)
+
+
+@pytest.mark.parametrize("new", [[8.0, 9.5], [0.5], [-1.0, 2.2, 2.4, 7.0, 11.0]])
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_new_slices_beside_known_ones_by_dense_algebra(rng, monkeypatch, new, direction):
+    """Conditional of the new slices of one dense Gaussian given the known ones."""
+    x = direction * np.array([0.0, 1.0, 3.0, 3.5, 6.0])
+    new = direction * np.sort(new)
+    prior = Smooth().bind(Axis(5, x[:, None]))
+    core = rng.standard_normal((5, 1, 2, 1))
+    step, shared = prior._draw_shared(rng, core)
+    monkeypatch.setattr(Smooth, "_draw_shared", lambda *_: (max(step, 9), shared))
+    length = prior.lengths[max(step, 9)]
+    for order in (np.arange(len(new)), np.arange(len(new))[::-1]):
+        places = new[order]
+        found = prior.beside(rng, core, Axis(len(new), places[:, None]))
+        every = np.concatenate([x, places])
+        between = np.exp(-np.abs(every[:, None] - every) / length)
+        weights = np.linalg.solve(between[:5, :5], between[:5, 5:]).T
+        own = np.linalg.inv(between[5:, 5:] - weights @ between[:5, 5:])
+        links = np.zeros((len(new), len(new)))
+        links[np.arange(len(new) - 1), np.arange(1, len(new))] = found.links
+        np.testing.assert_allclose(np.diag(found.factors) - links - links.T, own, atol=1e-9)
+        mean = shared.mean + weights @ (core.reshape(5, -1) - shared.mean)
+        np.testing.assert_allclose(found.linear, own @ mean @ shared.precision, atol=1e-9)
+
+
+def test_the_next_days_are_learned_from_half_of_their_cells(rng):
+    table, known = smooth_table(rng)
+    day = (table.day - table.day.min()).dt.days
+    ring = fit(table[known & (day < 50)], "hierarchical", order=["day"], draws=100)
+    before = ring.predict(table[day < 50][["day", "station", "hour"]])
+    late = table[day >= 50]
+    seen = np.arange(len(late)) % 2 == 0
+    folded = ring.fold_in(late[seen].drop(columns="truth"))
+    hidden = late[~seen]
+    assert error(folded, hidden) < 0.5 * error(ring, hidden)
+    assert 0.8 < metrics.coverage(hidden.y, *folded.predict_interval(hidden)) < 0.99
+    np.testing.assert_array_equal(folded.predict(table[day < 50]), before)
+    assert ring.shape_ == (50, 8, 4)
+    assert folded.shape_ == (60, 8, 4)
+    assert folded.n_observations_ == ring.n_observations_ + seen.sum()
+    assert folded.forecast(1).day.min() == table.day.max() + pd.Timedelta(days=1)
+
+
+def test_days_in_between_find_their_place(rng, tmp_path):
+    """Slices, labels and observations stay in line; the folded model can be saved."""
+    table, known = smooth_table(rng)
+    day = (table.day - table.day.min()).dt.days
+    gone = day.isin([7, 20, 21, 59])
+    ring = fit(table[known & ~gone], "hierarchical", order=["day"])
+    folded = ring.fold_in(table[known & gone].drop(columns="truth"))
+    assert np.all(np.diff(folded.labels_.levels[0]) > np.timedelta64(0))
+    assert np.all(np.diff(folded.prior_.modes[0].positions) > 0)
+    np.testing.assert_array_equal(folded.predict(table[~gone]), ring.predict(table[~gone]))
+    assert error(folded, table[gone & ~known]) < 0.3
+    folded.save(tmp_path / "folded.ring")
+    np.testing.assert_array_equal(
+        load(tmp_path / "folded.ring").predict(table), folded.predict(table)
+    )
+    values = {
+        tuple(row): y
+        for row, y in zip(folded.observed_.coords, folded.observed_.values, strict=True)
+    }
+    days = list(folded.labels_.levels[0])
+    for _, row in table[known & gone][:20].iterrows():
+        place = (days.index(np.datetime64(row.day, "D")), int(row.station[1]), row.hour)
+        assert values[place] == row.y
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+def test_new_labels_in_two_modes(rng, likelihood):
+    table, known = smooth_table(rng)
+    if likelihood == "bernoulli":
+        table["y"] = (table.y > 0).astype(float)
+    day = (table.day - table.day.min()).dt.days
+    new = (day >= 55) | (table.station == "s7")
+    ring = fit(table[known & ~new], "hierarchical", order=["day"], likelihood=likelihood, draws=60)
+    folded = ring.fold_in(table[known & new].drop(columns="truth"))
+    hidden = table[~known & new]
+    truth = hidden.truth > 0
+    if likelihood == "bernoulli":
+        assert np.mean((folded.predict(hidden) > 0.5) == truth) > 0.75
+    else:
+        assert error(folded, hidden) < 0.5 * error(ring, hidden)
+    again = ring.fold_in(table[known & new].drop(columns="truth"))
+    np.testing.assert_array_equal(again.predict(hidden), folded.predict(hidden))
+
+
+def test_folding_agrees_with_a_refit(rng):
+    """The posterior of a new exchangeable label, beside that of a fit to everything."""
+    table, known = smooth_table(rng)
+    new = table.station == "s7"
+    whole = fit(table[known], "hierarchical", order=None, warmup=200, draws=200)
+    part = fit(table[known & ~new], "hierarchical", order=None, warmup=200, draws=200)
+    folded = part.fold_in(table[known & new].drop(columns="truth"))
+    cells = table[~known & new]
+    mean, std = whole.predict(cells, return_std=True)
+    ours, spread = folded.predict(cells, return_std=True)
+    assert np.sqrt(np.mean(((ours - mean) / std) ** 2)) < 0.5
+    assert np.median(spread / std) == pytest.approx(1.0, abs=0.25)
+
+
+def test_coordinates_grow(rng):
+    values = np.sin(np.arange(30) / 4)[:, None, None] * (1 + rng.random((30, 5, 4)))
+    coords = np.argwhere(rng.random(values.shape) < 0.7)
+    old = coords[coords[:, 0] < 27]
+    ring = TensorRing(1, warmup=60, draws=40, chains=1, random_state=0, progress=False)
+    ring.fit(old, values[tuple(old.T)], shape=(27, 5, 4), positions={0: np.arange(27) / 2})
+    new = coords[coords[:, 0] >= 27]
+    folded = ring.fold_in(new, values[tuple(new.T)])
+    assert folded.shape_ == (30, 5, 4)
+    assert folded.prior_.modes[0].positions[-1] == 14.5
+    assert np.isfinite(folded.predict_tensor()).all()
+
+
+def test_what_cannot_be_folded_in(rng):
+    table, known = smooth_table(rng, n_days=10)
+    ring = fit(table[known], "hierarchical", order=["day"], warmup=2, draws=3)
+    with pytest.raises(
+        ValueError, match="fold_in is for rows with a label that the model does not"
+    ):
+        ring.fold_in(table[:5].drop(columns="truth"))
+    more = table[:3].assign(station="new").drop(columns="truth")
+    own = fit(table[known], EntryGamma(), warmup=2, draws=3)
+    with pytest.raises(ValueError, match="EntryGamma gives every slice a prior of its own"):
+        own.fold_in(more)
+    plain = fit(table[known], NormalWishart(), warmup=2, draws=3)
+    assert plain.fold_in(more).shape_[1] == 9
+    with pytest.raises(ValueError, match="y"):
+        plain.fold_in(more.drop(columns="y"))
