@@ -152,9 +152,7 @@ def test_coordinates_grow(rng):
 def test_what_cannot_be_folded_in(rng):
     table, known = smooth_table(rng, n_days=10)
     ring = fit(table[known], "hierarchical", order=["day"], warmup=2, draws=3)
-    with pytest.raises(
-        ValueError, match="fold_in is for rows with a label that the model does not"
-    ):
+    with pytest.raises(ValueError, match="fold_in is for rows with a label"):
         ring.fold_in(table[:5].drop(columns="truth"))
     more = table[:3].assign(station="new").drop(columns="truth")
     own = fit(table[known], EntryGamma(), warmup=2, draws=3)
@@ -162,5 +160,5 @@ def test_what_cannot_be_folded_in(rng):
         own.fold_in(more)
     plain = fit(table[known], NormalWishart(), warmup=2, draws=3)
     assert plain.fold_in(more).shape_[1] == 9
-    with pytest.raises(ValueError, match="y"):
+    with pytest.raises(ValueError, match="'y'"):
         plain.fold_in(more.drop(columns="y"))

@@ -6,9 +6,9 @@ missing as the user's own missing cells are.
 
 A *fibre* along a mode is the line of cells with the same labels in all other modes. Missing cells
 are *scattered* if the number of known cells of every fibre is about what the labels' own shares of
-known cells let expect, and they do not come in runs. Otherwise the pattern of a fibre is imposed on another: what is missing in
-the one is held out in the other. If mostly whole fibres are missing, the same is done with fibres
-in place of cells, in case whole fibres are missing in runs.
+known cells let expect, and they do not come in runs. Otherwise the pattern of a fibre is imposed
+on another: what is missing in the one is held out in the other. If mostly whole fibres are missing,
+the same is done with fibres in place of cells, in case whole fibres are missing in runs.
 """
 
 from __future__ import annotations

@@ -50,18 +50,23 @@ def fold_in(
         streams = Streams.of_folding(seed, chain, int(draws.scans[row]))
         cores = grown.cores(draw)  # views: what is written to them stays
         weights = [draws.bond_weights(row, mode) for mode in range(len(cores))]
+        priors = {
+            mode: prior.modes[mode].beside(
+                streams.rng(0, Purpose.HYPER, mode),
+                ring.unweighted(cores[mode][: known[mode]], weights[mode]),
+                axes[mode],
+            )
+            for mode in modes
+        }
         for sweep in range(sweeps):
             for mode in modes:
                 size, own = known[mode], weights[mode]
-                unweighted = ring.unweighted(cores[mode][:size], own)
-                rng = streams.rng(sweep, Purpose.HYPER, mode)
-                new = prior.modes[mode].beside(rng, unweighted, axes[mode])
                 some = data._replace(coords=data.coords[rows[mode]], values=data.values[rows[mode]])
                 found = draw_slices(
                     streams.rng(sweep, Purpose.SLICES, mode),
                     (cores, own, mode, size),
                     some,
-                    new,
+                    priors[mode],
                     (posterior.likelihood, draws.nuisance[row]),
                 )
                 cores[mode][size:] = found.reshape(cores[mode][size:].shape) * own[:, None]
