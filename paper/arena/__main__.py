@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from paper.arena.arena_cells import JsonStore, make_cells
 from paper.arena.arena_page import page
-from paper.arena.cells import JsonStore, make_cells
 from paper.command_line import call
 from paper.results_store import COMMITTED, ROOT
 from paper.runner import choose, run_cells

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paper.arena.cells import STUDY
+from paper.arena.arena_cells import STUDY
 from paper.arena.contests import CONTESTS, Contest
 from paper.arena.rivals import rivals
 from paper.contenders import OURS

@@ -24,7 +24,7 @@ NEARLY_NOTHING = 1e-6
 """Level of an interval whose ends are the median."""
 
 
-class Setting(NamedTuple):
+class RivalSetting(NamedTuple):
     """How to run a method."""
 
     seed: int
@@ -43,7 +43,7 @@ class Entrant(NamedTuple):
     described: Mapping[str, Any] = {}
 
 
-Rival = Callable[[Known, Setting], Entrant]
+Rival = Callable[[Known, RivalSetting], Entrant]
 
 
 def rivals(contest: Contest) -> dict[str, Rival]:
@@ -64,7 +64,9 @@ def rivals(contest: Contest) -> dict[str, Rival]:
     return simple | {SMURFF: _smurff, OURS: _ours}
 
 
-def _simple(known: Known, setting: Setting, guess: Callable[[Known, IntArray], Guess]) -> Entrant:
+def _simple(
+    known: Known, setting: RivalSetting, guess: Callable[[Known, IntArray], Guess]
+) -> Entrant:
     """A trivial method, which guesses once for both kinds of errors."""
     last: list[tuple[IntArray, Guess]] = []
 
@@ -76,7 +78,7 @@ def _simple(known: Known, setting: Setting, guess: Callable[[Known, IntArray], G
     return Entrant(lambda coords: at(coords).mean, lambda coords: at(coords).median)
 
 
-def _smurff(known: Known, setting: Setting) -> Entrant:
+def _smurff(known: Known, setting: RivalSetting) -> Entrant:
     """SMURFF; its number of factors is chosen on held-out training data."""
 
     def fit(train: Any, latent: int) -> Any:
@@ -92,7 +94,7 @@ def _smurff(known: Known, setting: Setting) -> Entrant:
     return Entrant(fit(known.train, chosen).predict, described={"latent": chosen})
 
 
-def _ours(known: Known, setting: Setting) -> Entrant:
+def _ours(known: Known, setting: RivalSetting) -> Entrant:
     """`TensorRing()` with nothing set but the positions of ordered modes."""
     short: dict[str, Any] = {"rank": 2} | QUICK_RING if setting.quick else {}
     ring = TensorRing(random_state=setting.seed, n_jobs=setting.threads, progress=False, **short)

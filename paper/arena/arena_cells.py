@@ -15,7 +15,7 @@ from bayesring.model.types import FloatArray, Observations
 from bayesring.posterior.convergence import DiagnosticWarning
 from paper.accuracy import N_CHECKED
 from paper.arena.contests import CONTESTS
-from paper.arena.rivals import Entrant, Setting, rivals
+from paper.arena.rivals import Entrant, RivalSetting, rivals
 from paper.arena.trivial import Known
 from paper.contenders import OURS, SMURFF
 from paper.results_store import CellKey, Provenance, Result, ResultsStore, alone_in
@@ -80,7 +80,7 @@ def work(name: str, fold: int | str, method: str, quick: bool, threads: int) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)
         begin = time.perf_counter()
-        fitted = rivals(contest)[method](Known(train, data), Setting(seed, threads, quick))
+        fitted = rivals(contest)[method](Known(train, data), RivalSetting(seed, threads, quick))
         mean = fitted.predict(test.coords)
         found = {"seed": seed, "seconds": time.perf_counter() - begin, **fitted.described}
         return found | score(contest.scores, fitted, train, test, mean) | covered(fitted, test)
