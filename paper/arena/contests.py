@@ -61,8 +61,8 @@ class Contest(NamedTuple):
     """Modes along which series are interpolated."""
     plane: tuple[str, str] | None = None
     """Modes whose levels span a plane."""
-    groups: Mapping[str, Recoding] = {}
-    """Name: cells that are thought to be alike."""
+    groups: Mapping[str, tuple[Recoding, ...]] = {}
+    """Name: cells that are thought to be alike, and those to turn to where none is known."""
 
     def columns(self, name: str) -> dict[str, list[int | str]]:
         """Names of the columns, which name cells as well, with the folds that each is made of."""
@@ -79,6 +79,14 @@ def _paper(name: str, scores: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 PAPER = "Tao, Tanaka and Zhao (2023), tables 1 and 2; the best of each column."
 NOTEBOOKS = "The notebooks of the repository of the data, with the same masks."
 ERRORS, SHARES, IMAGE = ("RMSE", "MAE"), ("RMSE", "MAPE"), ("PSNR", "SSIM")
+SLOTS_OF_DAYS: dict[str, tuple[Recoding, ...]] = {
+    "slot": ({"day": together},),
+    "slot and weekday": ({"day": weekday}, {"day": together}),
+}
+SLOTS_OF_HOURS: dict[str, tuple[Recoding, ...]] = {
+    "slot": ({"hour": hour_of_day},),
+    "slot and weekday": ({"hour": hour_of_week}, {"hour": hour_of_day}),
+}
 CONTESTS = {
     "Server room": Contest(
         datasets.load_server_room,
@@ -87,7 +95,7 @@ CONTESTS = {
         "The papers on SONATA, NONFAT and SFTL; their MAE is not at hand.",
         {"SONATA": (".115 / -",), "NONFAT": (".117 / -",), "SFTL": (".161 / -",)},
         lines=("time",),
-        groups={"mean of the series": {"time": together}},
+        groups={"mean of the series": ({"time": together},)},
     ),
     "Birmingham": Contest(
         datasets.load_birmingham,
@@ -102,7 +110,7 @@ CONTESTS = {
         MASKS,
         ("day", "half_hour"),
         ("day", "half_hour"),
-        {"slot": {"day": together}, "slot and weekday": {"day": weekday}},
+        SLOTS_OF_DAYS,
     ),
     "Hangzhou": Contest(
         datasets.load_hangzhou,
@@ -119,7 +127,7 @@ CONTESTS = {
         MASKS,
         ("day", "slot"),
         ("day", "slot"),
-        {"slot": {"day": together}, "slot and weekday": {"day": weekday}},
+        SLOTS_OF_DAYS,
     ),
     "NYC": Contest(
         datasets.load_nyc,
@@ -134,7 +142,7 @@ CONTESTS = {
         },
         MASKS,
         ("hour",),
-        groups={"slot": {"hour": hour_of_day}, "slot and weekday": {"hour": hour_of_week}},
+        groups=SLOTS_OF_HOURS,
     ),
     "USHCN": Contest(
         datasets.load_ushcn,
@@ -143,7 +151,7 @@ CONTESTS = {
         PAPER,
         _paper("USHCN", ERRORS),
         lines=("month",),
-        groups={"slot": {"month": month_of_year}},
+        groups={"slot": ({"month": month_of_year},)},
     ),
     "Indian Pines": Contest(
         datasets.load_indian_pines,
@@ -153,7 +161,7 @@ CONTESTS = {
         _paper("Indian Pines", IMAGE),
         lines=("row", "column", "band"),
         plane=("row", "column"),
-        groups={"mean of the pixel": {"band": together}},
+        groups={"mean of the pixel": ({"band": together},)},
     ),
     "Alog": Contest(
         datasets.load_alog, ERRORS, ("user", "action", "resource"), PAPER, _paper("Alog", ERRORS)

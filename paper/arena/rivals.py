@@ -52,8 +52,8 @@ def rivals(contest: Contest) -> dict[str, Rival]:
         "mean": trivial.overall,
         "additive": trivial.additive,
     }
-    for name, recoding in contest.groups.items():
-        found[name] = partial(trivial.grouped, recoding=recoding)
+    for name, recodings in contest.groups.items():
+        found[name] = partial(trivial.grouped, recodings=recodings)
     for name in contest.lines:
         found[f"along {name}"] = partial(trivial.along, name=name)
     if contest.plane:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -23,7 +24,10 @@ FEW = 10
 """Number of cells in common at which a similarity counts half."""
 
 JITTER = 1e-3
-"""Points of a lattice are moved by up to so much, since triangles of a lattice are slow to find."""
+"""Known points of a lattice are moved by up to so much, since its own triangles are slow to find.
+
+Twice that, towards the middle, for the points that are wanted, so that the rim stays inside.
+"""
 
 
 class Guess(NamedTuple):
@@ -72,8 +76,14 @@ def _levels(coords: IntArray, shape: tuple[int, ...]) -> Any:
     )
 
 
-def grouped(known: Known, coords: IntArray, recoding: Recoding) -> Guess:
-    """Mean and median of the cells of the same group; main effects where none is known."""
+def grouped(known: Known, coords: IntArray, recodings: Sequence[Recoding]) -> Guess:
+    """Mean and median of the cells of the same group.
+
+    Where none is known, those of the next recoding, and main effects in the end.
+    """
+    if not recodings:
+        return additive(known, coords)
+    recoding, *coarser = recodings
     codes = [
         recoding[name](labels) if name in recoding else np.arange(len(labels))
         for name, labels in known.data.labels.items()
@@ -93,7 +103,7 @@ def grouped(known: Known, coords: IntArray, recoding: Recoding) -> Guess:
     wanted = group(coords)
     at = np.minimum(np.searchsorted(groups, wanted), len(groups) - 1)
     absent = groups[at] != wanted
-    backup = additive(known, coords)
+    backup = grouped(known, coords, coarser)
     return Guess(
         *(np.where(absent, other, ours[at]) for ours, other in zip(found, backup, strict=True))
     )
@@ -146,15 +156,18 @@ def plane(known: Known, coords: IntArray, names: tuple[str, str]) -> Guess:
         np.ravel_multi_index(tuple(each[:, rest].T), sizes) for each in (cells, coords)
     )
     found, rng = additive(known, coords).mean, np.random.default_rng(0)
+    middle = (np.array(known.train.shape)[modes] - 1) / 2
     for number in range(prod(sizes)):
         ours, asked = np.flatnonzero(planes == number), np.flatnonzero(wanted == number)
         if len(ours) and len(asked):
             points = cells[ours][:, modes] + JITTER * rng.random((len(ours), 2))
-            found[asked] = _on_triangles(points, values[ours], coords[asked][:, modes])
+            targets = coords[asked][:, modes].astype(float)
+            targets += 2 * JITTER * np.sign(middle - targets)
+            found[asked] = _on_triangles(points, values[ours], targets)
     return _same(found)
 
 
-def _on_triangles(points: FloatArray, values: FloatArray, targets: IntArray) -> FloatArray:
+def _on_triangles(points: FloatArray, values: FloatArray, targets: FloatArray) -> FloatArray:
     nearest = np.asarray(NearestNDInterpolator(points, values)(targets))
     try:
         linear = np.asarray(LinearNDInterpolator(points, values)(targets))
