@@ -73,7 +73,7 @@ def ours(store: ResultsStore, name: str, method: str) -> ArenaRow:
         ]
     everything = [cell for cells in columns for cell in cells]
     label = method
-    if method == OURS and everything and not all(cell["ordered"] for cell in everything):
+    if method == OURS and contest.lines and not all(cell["ordered"] for cell in everything):
         label = f"{method}, without positions"
     seconds = f"{np.mean([cell['seconds'] for cell in everything]):.1f}" if everything else ""
     return ArenaRow(
@@ -139,7 +139,8 @@ Trivial methods use the known cells like this; where they know nothing, they giv
 SMURFF chooses between 5, 10, 20 and 40 factors on a tenth of its training data; its figures on the
 sets of the paper are those of `make accuracy`, with the best number of factors. `bayesring` is
 `TensorRing()` with nothing set; ordered modes are given as `positions=dataset.positions`. Test
-values are read only for scoring. Seconds are means over the fits of a row, on two cores.
+values are read only for scoring. Seconds are means over the fits of a row, on two
+cores that others used as well.
 
 {tables}
 """
