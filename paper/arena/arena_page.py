@@ -75,6 +75,9 @@ def ours(store: ResultsStore, name: str, method: str) -> ArenaRow:
     label = method
     if method == OURS and contest.lines and not all(cell["ordered"] for cell in everything):
         label = f"{method}, without positions"
+    wanted = sum(map(len, contest.columns(name).values()))
+    if not contest.masks and 0 < len(everything) < wanted:
+        label = f"{label}, {len(everything)} of {wanted} folds"
     seconds = f"{np.mean([cell['seconds'] for cell in everything]):.1f}" if everything else ""
     return ArenaRow(
         label, [_figures(contest, cells) for cells in columns], _coverage(columns), seconds
