@@ -123,5 +123,10 @@ reproduce: $(VENV)/.peers  ## the paper's tables and figures next to ours, into 
 reliability: setup  ## measured coverage of intervals on real and simulated data, into docs/reliability.md; goes on where it stopped
 	$(BIN)/python -m paper.reliability $(if $(QUICK),--quick) $(if $(AGAIN),--again)
 
+# make arena ONLY='Birmingham*/bayesring NYC*/additive'   some cells only; AGAIN=1 recomputes them
+.PHONY: arena
+arena: $(VENV)/.peers  ## published figures, trivial methods and the defaults, into docs/arena.md; continues where it stopped
+	$(BIN)/python -m paper.arena $(if $(QUICK),--quick build/arena) $(if $(AGAIN),--again) $(foreach each,$(ONLY),--only '$(each)')
+
 clean:  ## remove what the targets above created
 	rm -rf $(VENV) build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -87,7 +87,7 @@ class ResultsStore:
         """Add a row, or replace the one with the same name."""
         row = _row(result)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _alone_in(self.folder):
+        with alone_in(self.folder):
             columns, rows = self._table(study)
             new = ResultsTable(_with(columns, row), {**rows, key: row | source._asdict()})
             write_table(self.path(study), new)
@@ -139,7 +139,7 @@ def _with(columns: Sequence[str], row: Iterable[str]) -> list[str]:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def alone_in(folder: Path) -> Iterator[None]:
     """Wait until no other process writes to the folder; a lock is released with its process."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from dataclasses import asdict
 
 import numpy as np
@@ -12,14 +13,20 @@ from bayesring import datasets
 from bayesring.datasets import (
     balanced_fold,
     load_alog,
+    load_birmingham,
     load_dblp,
     load_enron,
+    load_hangzhou,
     load_indian_pines,
     load_kinship,
+    load_nyc,
+    load_server_room,
     load_ushcn,
     random_split,
 )
 from bayesring.datasets.cache import fetch
+from bayesring.datasets.server_room import unpickled_parts
+from bayesring.datasets.traffic import shown_cells
 
 LOADERS = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("load_")]
 REQUEST = ("a/file.txt", hashlib.sha256(b"right").hexdigest(), "owner/name", "commit", "file.txt")
@@ -31,22 +38,26 @@ def test_every_set_is_described_labelled_and_split(data_folder, load):
     for field, text in asdict(data.description).items():
         assert len(text) > 3, field
     assert [len(levels) for levels in data.labels.values()] == list(data.shape)
-    train, test = data.split(1)
+    train, test = data.split(data.folds[1])
     for part in (train, test):
         assert part.shape == data.shape
         assert part.coords.shape == (len(part.values), len(data.shape))
         assert part.coords.min() >= 0
         assert (part.coords.max(axis=0) < data.shape).all()
-    again = data.split(1).train
+    again = data.split(data.folds[1]).train
     np.testing.assert_array_equal(train.coords, again.coords)
     cells = np.ravel_multi_index(tuple(data.observations.coords.T), data.shape)
     assert len(np.unique(cells)) == len(cells)
-    with pytest.raises(ValueError, match="fold must be 0 to 4, got 5"):
+    for name, positions in data.positions.items():
+        assert positions.shape == data.labels[name].shape
+        assert len(np.unique(positions)) == len(positions)
+        assert positions.dtype.kind in "fM"
+    with pytest.raises(ValueError, match=r"fold must be (0 to 4|'RM 40', 'RM 60' or 'NM 40'), got"):
         data.split(5)
 
 
-def test_there_are_six():
-    assert len(LOADERS) == 6
+def test_there_are_ten():
+    assert len(LOADERS) == 10
 
 
 @pytest.mark.parametrize("seed", [0, 4])
@@ -96,6 +107,93 @@ def test_dblp(data_folder):
     train, test = data.split(0)
     assert len(train.values) + len(test.values) == 2 * 193_982
     assert abs(train.values.mean() - 0.5) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("load", "shape", "known", "modes"),
+    [
+        (load_birmingham, (30, 77, 18), 35_389, ["day", "half_hour"]),
+        (load_hangzhou, (80, 25, 108), 209_763, ["day", "slot"]),
+        (load_nyc, (30, 30, 1464), 974_456, ["hour"]),
+    ],
+)
+def test_traffic(data_folder, load, shape, known, modes):
+    data = load()
+    assert data.shape == shape
+    assert list(data.positions) == modes
+    assert len(data.observations.values) == known
+    for mask in data.folds:
+        train, test = data.split(mask)
+        assert len(train.values) + len(test.values) == known
+        assert min(train.values.min(), test.values.min()) > 0
+        assert len(test.values) / known == pytest.approx(int(mask[-2:]) / 100, abs=0.02)
+
+
+def test_masks_hide_single_cells_or_days():
+    np.random.seed(1000)  # noqa: NPY002 (the masks were published this way)
+    published = np.round(np.random.rand(4, 5, 6) + 0.5 - 0.4)  # noqa: NPY002
+    np.testing.assert_array_equal(shown_cells((4, 5, 6), "RM 40"), published == 1)
+    np.random.seed(1000)  # noqa: NPY002
+    published = np.round(np.random.rand(4, 5) + 0.5 - 0.4)[:, :, None]  # noqa: NPY002
+    np.testing.assert_array_equal(
+        shown_cells((4, 5, 6), "NM 40"), np.broadcast_to(published == 1, (4, 5, 6))
+    )
+    np.random.seed(1000)  # noqa: NPY002
+    drawn = np.random.rand(4, 5, 6)  # noqa: NPY002
+    shown = shown_cells((4, 5, 6), "NM 40", steps_of_day=3)
+    for hour in range(6):
+        published = np.round(drawn[:, :, hour // 3] + 0.5 - 0.4)
+        np.testing.assert_array_equal(shown[:, :, hour], published == 1)
+
+
+def test_server_room(data_folder):
+    data = load_server_room()
+    assert data.shape == (3, 3, 34, 1001)
+    assert (data.positions["time"][0], data.positions["time"][-1]) == (0, 1)
+    for fold in range(5):
+        assert [len(part.values) for part in data.split(fold)] == [8000, 2000]
+    assert len(data.observations.values) == 9860
+
+
+def test_server_room_as_published(data_folder, tmp_path, monkeypatch):
+    plain = load_server_room()
+    folds = []
+    for fold in range(5):
+        pairs = zip(("tr", "te"), plain.split(fold), strict=True)
+        folds.append(
+            {
+                key: array
+                for part, data in pairs
+                for key, array in [
+                    (f"{part}_ind", data.coords[:, :3]),
+                    (f"{part}_T_disct", data.coords[:, 3]),
+                    (f"{part}_y", data.values[:, None]),
+                ]
+            }
+        )
+    path = tmp_path / "server_room" / "server.npy"
+    path.parent.mkdir()
+    monkeypatch.setenv("BAYESRING_DATA", str(tmp_path))
+    np.save(path, {"ndims": [3, 3, 34], "data": folds}, allow_pickle=True)
+    read = load_server_room().split(1)
+    np.testing.assert_array_equal(read.test.values, plain.split(1).test.values)
+    folds[0]["te_y"] = folds[0]["te_y"] + 1
+    np.save(path, {"data": folds}, allow_pickle=True)
+    with pytest.raises(ValueError, match="not the published file: its numbers differ"):
+        load_server_room()
+    path.write_bytes(b"short")
+    with pytest.raises(ValueError, match="not the published file"):
+        load_server_room()
+
+
+def test_a_pickle_may_create_arrays_only(tmp_path):
+    class Hostile:
+        def __reduce__(self):
+            return print, ("hello",)
+
+    np.save(tmp_path / "server.npy", {"data": Hostile()}, allow_pickle=True)
+    with pytest.raises(pickle.UnpicklingError, match=r"builtins.print does not belong"):
+        unpickled_parts(tmp_path / "server.npy")
 
 
 def test_splits_are_disjoint_complete_and_repeatable():

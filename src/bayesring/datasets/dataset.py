@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -32,14 +32,18 @@ class Description:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set: all known cells, the labels of each mode, and the folds it is scored on."""
+    """A data set: all known cells, labels and positions of its modes, and what it is scored on."""
 
     description: Description
     shape: tuple[int, ...]
     labels: dict[str, NDArray[Any]]
     """Name of each mode, and the labels of its levels."""
     read: Callable[[], Observations]
-    make_fold: Callable[[int], Fold]
+    make_fold: Callable[[Any], Fold]
+    positions: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Position of each level, a number or a time, for the modes that have an order."""
+    folds: Sequence[int | str] = range(N_FOLDS)
+    """What `split` takes: numbers of folds or seeds, or names of masks."""
 
     @cached_property
     def observations(self) -> Observations:
@@ -53,11 +57,17 @@ class Dataset:
         dense[tuple(self.observations.coords.T)] = self.observations.values
         return dense
 
-    def split(self, fold: int) -> Fold:
-        """Training and test observations of one of the folds (or seeds) 0 to 4."""
-        if fold not in range(N_FOLDS):
-            raise ValueError(f"fold must be 0 to {N_FOLDS - 1}, got {fold!r}.")
+    def split(self, fold: int | str) -> Fold:
+        """Training and test observations of one of the `folds`."""
+        if fold not in self.folds:
+            raise ValueError(f"fold must be {_either(self.folds)}, got {fold!r}.")
         return self.make_fold(fold)
+
+
+def _either(folds: Sequence[int | str]) -> str:
+    if isinstance(folds, range):
+        return f"{folds[0]} to {folds[-1]}"
+    return ", ".join(map(repr, folds[:-1])) + f" or {folds[-1]!r}"
 
 
 def whole(tensor: FloatArray) -> Observations:

@@ -42,10 +42,12 @@ def load_indian_pines() -> Dataset:
     if hashlib.sha256(tensor.astype("<u2").tobytes()).hexdigest() != CHECKSUM:
         raise ValueError("The Indian Pines scene of tensorly is not the published one.")
     rows, columns, _ = tensor.shape
+    labels = numbered(row=rows, column=columns) | {"band": np.asarray(scene.ticks[1], dtype=float)}
     return Dataset(
         DESCRIPTION,
         tensor.shape,
-        numbered(row=rows, column=columns) | {"band": np.asarray(scene.ticks[1], dtype=float)},
+        labels,
         lambda: whole(tensor),
         lambda seed: random_fold(tensor, SHARE, seed),
+        {name: levels.astype(float) for name, levels in labels.items()},
     )

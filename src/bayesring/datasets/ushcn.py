@@ -48,6 +48,7 @@ def load_ushcn() -> Dataset:
         {"variable": variables, "place": places, "month": months},
         lambda: whole(tensor),
         lambda seed: random_fold(tensor, SHARE, seed),
+        {"month": np.arange(float(N_MONTHS))},
     )
 
 

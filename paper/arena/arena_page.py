@@ -1,0 +1,149 @@
+"""The page of the arena: a table per data set, published figures first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from paper.accuracy import load_cells
+from paper.arena.arena_cells import STUDY, is_elsewhere
+from paper.arena.contests import CONTESTS, Contest
+from paper.arena.rivals import rivals
+from paper.contenders import OURS
+from paper.results_store import CellKey, Result, ResultsStore
+
+RISING = {"PSNR", "SSIM"}
+"""Scores of which more is better."""
+
+
+class ArenaRow(NamedTuple):
+    """A method: figures as text, one list per column, and what else is known."""
+
+    method: str
+    figures: list[list[str]]
+    coverage: str = ""
+    seconds: str = ""
+
+    def line(self) -> str:
+        """The row in Markdown."""
+        figures = [" / ".join(each) for each in self.figures]
+        return f"| {' | '.join([self.method, *figures, self.coverage, self.seconds])} |"
+
+
+def page(store: ResultsStore) -> str:
+    """All tables."""
+    return PAGE.format(tables="\n\n".join(section(store, name) for name in CONTESTS))
+
+
+def section(store: ResultsStore, name: str) -> str:
+    """Heading, table and source of the published figures of a data set."""
+    contest = CONTESTS[name]
+    rows = [
+        *(
+            ArenaRow(f"{method}, published", [text.split(" / ") for text in texts])
+            for method, texts in contest.printed.items()
+        ),
+        *(ours(store, name, method) for method in rivals(contest)),
+    ]
+    marked = mark_best(rows, contest.scores)
+    what = " / ".join(f"{score} {'↑' if score in RISING else '↓'}" for score in contest.scores)
+    columns = [f"{mask}, {what}" for mask in contest.masks] or [what]
+    lines = [
+        f"| {' | '.join(['', *columns, '90 % intervals cover', 'seconds'])} |",
+        "|---" * (len(columns) + 3) + "|",
+        *(row.line() for row in marked),
+    ]
+    return f"## {name}\n\n" + "\n".join(lines) + f"\n\nPublished figures: {contest.source}"
+
+
+def ours(store: ResultsStore, name: str, method: str) -> ArenaRow:
+    """What has been computed for a method; "-" where nothing has been."""
+    contest = CONTESTS[name]
+    if is_elsewhere(name, method):
+        columns = [load_cells(ResultsStore(store.folder), name, method)]
+    else:
+        columns = [
+            [
+                found
+                for fold in folds
+                if (found := store.load(STUDY, CellKey(column, method, str(fold)))) is not None
+            ]
+            for column, folds in contest.columns(name).items()
+        ]
+    everything = [cell for cells in columns for cell in cells]
+    label = method
+    if method == OURS and contest.lines and not all(cell["ordered"] for cell in everything):
+        label = f"{method}, without positions"
+    wanted = sum(map(len, contest.columns(name).values()))
+    if not contest.masks and 0 < len(everything) < wanted:
+        label = f"{label}, {len(everything)} of {wanted} folds"
+    seconds = f"{np.mean([cell['seconds'] for cell in everything]):.1f}" if everything else ""
+    return ArenaRow(
+        label, [_figures(contest, cells) for cells in columns], _coverage(columns), seconds
+    )
+
+
+def _figures(contest: Contest, cells: list[Result]) -> list[str]:
+    if not cells:
+        return ["-"] * len(contest.scores)
+    return [show(float(np.mean([cell[score] for cell in cells]))) for score in contest.scores]
+
+
+def _coverage(columns: list[list[Result]]) -> str:
+    if not any("coverage" in cell for cells in columns for cell in cells):
+        return ""
+    means = [np.mean([cell["coverage"] for cell in cells]) if cells else None for cells in columns]
+    return " / ".join("-" if each is None else f"{each:.1%}" for each in means)
+
+
+def show(number: float) -> str:
+    """Four digits, three decimals at most."""
+    return f"{number:.3f}" if abs(number) < 10 else f"{number:.2f}"
+
+
+def mark_best(rows: list[ArenaRow], scores: tuple[str, ...]) -> list[ArenaRow]:
+    """The rows with the best figure of every column and score in bold."""
+    found = [row._replace(figures=[list(each) for each in row.figures]) for row in rows]
+    for column in range(len(rows[0].figures)):
+        for place, score in enumerate(scores):
+            known = [
+                float(row.figures[column][place])
+                for row in rows
+                if row.figures[column][place] != "-"
+            ]
+            best = (max if score in RISING else min)(known, default=None)
+            for row in found:
+                text = row.figures[column][place]
+                if text != "-" and float(text) == best:
+                    row.figures[column][place] = f"**{text}**"
+    return found
+
+
+PAGE = """# The arena: published figures, trivial methods, and bayesring
+
+Made by `make arena`; the numbers behind it are in `paper/results/arena.json`. What is there is not
+computed again; `make arena ONLY='Birmingham*/bayesring NYC*/mean'` computes some cells only. Where
+a table has folds or seeds, figures are means over five of them; the columns of the traffic tables
+are masks: `RM` hides cells at random, `NM` whole days of a series, 40 or 60 per cent of them. The
+best figure of a column is in bold. Absolute errors, MAE and MAPE (a share), are those of the median
+where a method has one, squared errors those of the mean.
+
+Trivial methods use the known cells like this; where they know nothing, they give main effects:
+
+* `mean`: the same value everywhere.
+* `additive`: main effects of all modes.
+* `slot`, `slot and weekday`: mean and median of the same series at the same time of the day, of the
+  day and week, or of the year. `mean of the series` and `mean of the pixel` ignore time and band.
+* `along`: straight lines between the neighbours of a series along an ordered mode.
+* `plane`: linear interpolation on triangles in a plane of two ordered modes.
+* `neighbours of`: main effects, plus what they leave over in the ten most similar slices of a mode.
+
+SMURFF chooses between 5, 10, 20 and 40 factors on a tenth of its training data; its figures on the
+sets of the paper are those of `make accuracy`, with the best number of factors. `bayesring` is
+`TensorRing()` with nothing set; ordered modes are given as `positions=dataset.positions`. Test
+values are read only for scoring. Seconds are means over the fits of a row, on two
+cores that others used as well.
+
+{tables}
+"""

@@ -1,0 +1,125 @@
+"""Who competes: trivial methods, SMURFF, and bayesring with nothing set but the positions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesring import TensorRing, metrics
+from bayesring.model.types import FloatArray, IntArray
+from paper.arena import trivial
+from paper.arena.contests import Contest
+from paper.arena.trivial import Guess, Known
+from paper.contenders import OURS, QUICK_RING, SMURFF, Job, hold_out, smurff
+from paper.tasks import Task
+
+LATENT = (5, 10, 20, 40)
+"""Numbers of factors from which SMURFF's is chosen, on a tenth of the training data."""
+NEARLY_NOTHING = 1e-6
+"""Level of an interval whose ends are the median."""
+
+
+class RivalSetting(NamedTuple):
+    """How to run a method."""
+
+    seed: int
+    threads: int
+    quick: bool
+
+
+class Entrant(NamedTuple):
+    """A fitted method."""
+
+    predict: Callable[[IntArray], FloatArray]
+    median: Callable[[IntArray], FloatArray] | None = None
+    """For absolute errors; None if it is the same as `predict`."""
+    interval: Callable[[IntArray], tuple[FloatArray, FloatArray]] | None = None
+    """Bounds of 90 % intervals, if the method has any."""
+    described: Mapping[str, Any] = {}
+
+
+Rival = Callable[[Known, RivalSetting], Entrant]
+
+
+def rivals(contest: Contest) -> dict[str, Rival]:
+    """Methods that take part in a contest, by the names used in files and --only."""
+    found: dict[str, Callable[[Known, IntArray], Guess]] = {
+        "mean": trivial.overall,
+        "additive": trivial.additive,
+    }
+    for name, recodings in contest.groups.items():
+        found[name] = partial(trivial.grouped, recodings=recodings)
+    for name in contest.lines:
+        found[f"along {name}"] = partial(trivial.along, name=name)
+    if contest.plane:
+        found[f"plane {' x '.join(contest.plane)}"] = partial(trivial.plane, names=contest.plane)
+    for name in contest.modes:
+        found[f"neighbours of {name}"] = partial(trivial.neighbours, name=name)
+    simple = {name: partial(_simple, guess=guess) for name, guess in found.items()}
+    return simple | {SMURFF: _smurff, OURS: _ours}
+
+
+def _simple(
+    known: Known, setting: RivalSetting, guess: Callable[[Known, IntArray], Guess]
+) -> Entrant:
+    """A trivial method, which guesses once for both kinds of errors."""
+    last: list[tuple[IntArray, Guess]] = []
+
+    def at(coords: IntArray) -> Guess:
+        if not last or last[0][0] is not coords:
+            last[:] = [(coords, guess(known, coords))]
+        return last[0][1]
+
+    return Entrant(lambda coords: at(coords).mean, lambda coords: at(coords).median)
+
+
+def _smurff(known: Known, setting: RivalSetting) -> Entrant:
+    """SMURFF; its number of factors is chosen on held-out training data."""
+
+    def fit(train: Any, latent: int) -> Any:
+        task = Task(lambda: known.data, "continuous", (), (), latent)
+        return smurff(Job(train, task, setting.seed, setting.threads, setting.quick))
+
+    part, held = hold_out(known.train, setting.seed)
+    errors = {
+        latent: metrics.rmse(held.values, fit(part, latent).predict(held.coords))
+        for latent in LATENT
+    }
+    chosen = min(errors, key=lambda latent: errors[latent])
+    return Entrant(fit(known.train, chosen).predict, described={"latent": chosen})
+
+
+def _ours(known: Known, setting: RivalSetting) -> Entrant:
+    """`TensorRing()` with nothing set but the positions of ordered modes."""
+    short: dict[str, Any] = {"rank": 2} | QUICK_RING if setting.quick else {}
+    ring = TensorRing(random_state=setting.seed, n_jobs=setting.threads, progress=False, **short)
+    given: dict[str, Any] = {"shape": known.train.shape}
+    if takes(ring.fit, "positions"):
+        given["positions"] = known.data.positions
+    ring.fit(known.train.coords, known.train.values, **given)
+
+    def predict(coords: IntArray) -> FloatArray:
+        """Predict through the whole tensor if most of it is needed."""
+        if 2 * len(coords) > prod(known.train.shape):
+            return np.asarray(ring.predict_tensor()[tuple(coords.T)])
+        return np.asarray(ring.predict(coords))
+
+    def median(coords: IntArray) -> FloatArray:
+        point: dict[str, Any] = {"point": "median"}
+        if takes(ring.predict, "point"):
+            return np.asarray(ring.predict(coords, **point))
+        lower, upper = ring.predict_interval(coords, level=NEARLY_NOTHING)
+        return np.asarray((lower + upper) / 2)
+
+    described = {"rank": list(ring.rank_), "ordered": list(given.get("positions", ()))}
+    return Entrant(predict, median, partial(ring.predict_interval, level=0.9), described)
+
+
+def takes(function: Callable[..., Any], argument: str) -> bool:
+    """Whether a function has an argument of this name."""
+    return argument in inspect.signature(function).parameters
