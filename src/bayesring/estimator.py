@@ -163,8 +163,9 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         numbers are labels, too. Rows without a value are not used, but their labels are known from
         then on.
 
-        `positions` says where coordinates lie, for modes that are ordered: one number or time per
-        coordinate, increasing or decreasing, by name ("mode 0") or number of the mode.
+        Coordinates may have `modes`, too: the names of their columns. `positions` says where
+        coordinates lie, for modes that are ordered: one number or time per coordinate, increasing
+        or decreasing, by name or number of the mode.
 
         Or, with online EM, given the path of Parquet data (a file or a folder), which are never
         held in memory; `modes` and `value` name their columns.

@@ -26,6 +26,7 @@ from bayesring.data.tables import (
     open_table,
 )
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.wording import shown
 
 
 def observe(
@@ -39,15 +40,14 @@ def observe(
 
     See `TensorRing.fit` for the accepted types.
     """
-    if modes is None and value is None and not is_table(X):
-        data = check_observations(X, y, shape)
-        return data, plain_labels(len(data.shape)), None
     if not is_table(X):
-        raise ValueError(
-            f"modes and value name the columns of a table, but X is of type "
-            f"{type(X).__name__}; give a pandas, polars or pyarrow table, or coordinates "
-            "and y."
-        )
+        if value is not None:
+            raise ValueError(
+                f"value names a column of a table, but X is of type {type(X).__name__}; give a "
+                "pandas, polars or pyarrow table, or coordinates and y."
+            )
+        data = check_observations(X, y, shape)
+        return data, _named(plain_labels(len(data.shape)), modes), None
     frame = open_table(X, "X")
     coded = code_table(frame, find_columns(frame, modes, value, y is not None), y)
     data = coded.observations
@@ -57,6 +57,20 @@ def observe(
             f"{data.shape} of them; leave shape out."
         )
     return data, coded.labels, kind_of(frame)
+
+
+def _named(labels: Labels, modes: Sequence[str] | None) -> Labels:
+    """Labels of coordinates whose modes have names."""
+    if modes is None:
+        return labels
+    names = [] if isinstance(modes, str) else list(modes)
+    is_text = all(isinstance(name, str) for name in names)
+    if not is_text or not len(set(names)) == len(names) == len(labels.names):
+        raise ValueError(
+            f"modes must be {len(labels.names)} different names, one per column of X, got "
+            f"{shown(modes)}."
+        )
+    return labels._replace(names=tuple(names))
 
 
 def observe_more(
