@@ -131,8 +131,16 @@ def test_tables_that_do_not_fit_the_model(table, message):
 
 
 def test_column_names_are_for_tables():
-    with pytest.raises(ValueError, match="modes and value name the columns of a table, but X is"):
-        TensorRing(**QUICK).fit(np.zeros((2, 2), dtype=int), modes=["a", "b"])
+    coords = np.indices((3, 3)).reshape(2, -1).T
+    with pytest.raises(ValueError, match="value names a column of a table, but X is of type ndarr"):
+        TensorRing(**QUICK).fit(coords, np.arange(9.0), modes=["a", "b"], value="t")
+    for wrong in (["a"], ["a", "a"], ["a", 3], "ab"):
+        with pytest.raises(ValueError, match="modes must be 2 different names, one per column"):
+            TensorRing(**QUICK).fit(coords, np.arange(9.0), modes=wrong)
+    named = TensorRing(**QUICK).fit(
+        coords, np.arange(9.0), modes=["a", "b"], positions={"b": [1, 2, 4]}
+    )
+    assert named.labels_.names == ("a", "b")
     with pytest.raises(ValueError, match="values are given twice: as y and as the column 't'"):
         TensorRing(**QUICK).fit(TABLE, [1, 2, 3], modes=["a", "b"], value="t")
     with pytest.raises(ValueError, match=r"shape \(5, 5\) does not fit the labels of the table"):

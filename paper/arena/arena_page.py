@@ -73,8 +73,6 @@ def ours(store: ResultsStore, name: str, method: str) -> ArenaRow:
         ]
     everything = [cell for cells in columns for cell in cells]
     label = method
-    if method == OURS and contest.lines and not all(cell["ordered"] for cell in everything):
-        label = f"{method}, without positions"
     wanted = sum(map(len, contest.columns(name).values()))
     if not contest.masks and 0 < len(everything) < wanted:
         label = f"{label}, {len(everything)} of {wanted} folds"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
@@ -20,8 +19,6 @@ from paper.tasks import Task
 
 LATENT = (5, 10, 20, 40)
 """Numbers of factors from which SMURFF's is chosen, on a tenth of the training data."""
-NEARLY_NOTHING = 1e-6
-"""Level of an interval whose ends are the median."""
 
 
 class RivalSetting(NamedTuple):
@@ -98,10 +95,8 @@ def _ours(known: Known, setting: RivalSetting) -> Entrant:
     """`TensorRing()` with nothing set but the positions of ordered modes."""
     short: dict[str, Any] = {"rank": 2} | QUICK_RING if setting.quick else {}
     ring = TensorRing(random_state=setting.seed, n_jobs=setting.threads, progress=False, **short)
-    given: dict[str, Any] = {"shape": known.train.shape}
-    if takes(ring.fit, "positions"):
-        given["positions"] = known.data.positions
-    ring.fit(known.train.coords, known.train.values, **given)
+    given: dict[str, Any] = {"positions": known.data.positions, "modes": list(known.data.labels)}
+    ring.fit(known.train.coords, known.train.values, shape=known.train.shape, **given)
 
     def predict(coords: IntArray) -> FloatArray:
         """Predict through the whole tensor if most of it is needed."""
@@ -109,17 +104,6 @@ def _ours(known: Known, setting: RivalSetting) -> Entrant:
             return np.asarray(ring.predict_tensor()[tuple(coords.T)])
         return np.asarray(ring.predict(coords))
 
-    def median(coords: IntArray) -> FloatArray:
-        point: dict[str, Any] = {"point": "median"}
-        if takes(ring.predict, "point"):
-            return np.asarray(ring.predict(coords, **point))
-        lower, upper = ring.predict_interval(coords, level=NEARLY_NOTHING)
-        return np.asarray((lower + upper) / 2)
-
-    described = {"rank": list(ring.rank_), "ordered": list(given.get("positions", ()))}
+    median = partial(ring.predict, point="median")
+    described = {"rank": list(ring.rank_), "ordered": list(known.data.positions)}
     return Entrant(predict, median, partial(ring.predict_interval, level=0.9), described)
-
-
-def takes(function: Callable[..., Any], argument: str) -> bool:
-    """Whether a function has an argument of this name."""
-    return argument in inspect.signature(function).parameters
