@@ -93,7 +93,8 @@ def test_suggestions_for_tables_carry_the_labels(data, kind, tmp_path):
     X, y = data
     days = np.array(["2020-01-01", "2020-01-02", "2020-01-03", "2020-02-01"], dtype="M8[us]")
     table = kind({"day": days[X[:, 0]], "b": X[:, 1], "c": X[:, 2] * 10, "t": y})
-    ring = TensorRing(random_state=0, **QUICK).fit(table, modes=["day", "b", "c"], value="t")
+    ring = TensorRing(random_state=0, order=None, **QUICK)
+    ring.fit(table, modes=["day", "b", "c"], value="t")
     ring.save(tmp_path / "model.ring")
     found = load(tmp_path / "model.ring").suggest(4)
     assert type(found) is type(table)

@@ -35,7 +35,7 @@ KEYS = {
 def test_every_kind_of_key_is_learned_sorted_and_saved(tmp_path, make, kind):
     keys = KEYS[kind]
     table = make({"a": keys, "b": ["x", "y", "x"], "t": [1.0, 2.0, 4.0]})
-    ring = TensorRing(**QUICK).fit(table, modes=["a", "b"], value="t")
+    ring = TensorRing(order=None, **QUICK).fit(table, modes=["a", "b"], value="t")
     levels = ring.labels_.levels[0]
     assert (
         [np.datetime64(k, "us") for k in sorted(set(keys))] == list(levels.astype("M8[us]"))
@@ -134,8 +134,8 @@ def test_column_names_are_for_tables():
     coords = np.indices((3, 3)).reshape(2, -1).T
     with pytest.raises(ValueError, match="value names a column of a table, but X is of type ndarr"):
         TensorRing(**QUICK).fit(coords, np.arange(9.0), modes=["a", "b"], value="t")
-    for wrong in (["a"], ["a", "a"], ["a", 3], "ab"):
-        with pytest.raises(ValueError, match="modes must be 2 different names, one per column"):
+    for wrong in (["a"], ["a", "a"], ["a", 3], "ab", 7):
+        with pytest.raises(ValueError, match="modes must be"):
             TensorRing(**QUICK).fit(coords, np.arange(9.0), modes=wrong)
     named = TensorRing(**QUICK).fit(
         coords, np.arange(9.0), modes=["a", "b"], positions={"b": [1, 2, 4]}

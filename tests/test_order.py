@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bayesring import TensorRing, complete, load
-from bayesring.data.labels import following
+from bayesring.data.positions import following
 from bayesring.priors import NormalWishart, Smooth
 from tests.checkpoint.fits import fingerprint
 

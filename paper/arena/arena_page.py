@@ -10,7 +10,6 @@ from paper.accuracy import load_cells
 from paper.arena.arena_cells import STUDY, is_elsewhere
 from paper.arena.contests import CONTESTS, Contest
 from paper.arena.rivals import rivals
-from paper.contenders import OURS
 from paper.results_store import CellKey, Result, ResultsStore
 
 RISING = {"PSNR", "SSIM"}

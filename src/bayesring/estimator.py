@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 
 from bayesring.checkpoint.manifest import seed_in
 from bayesring.data import inputs
-from bayesring.data.labels import Labels, axes_of, placed, prolonged
+from bayesring.data.labels import Labels
 from bayesring.data.observations import (
     COMPACT,
     Observations,
@@ -26,6 +26,7 @@ from bayesring.data.observations import (
     renumbered,
     standardised,
 )
+from bayesring.data.positions import axes_of, placed, prolonged
 from bayesring.engine.threads import Threads
 from bayesring.fitting import (
     NOTHING_KEPT,
@@ -196,14 +197,14 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
-        axes = axes_of(labels, data.shape)
         settings = self._settings(labels.names, keep=keep)
-        settings = ordered(settings, axes, labels.names, len(data.values))
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=3)
         settings.check_ring_fits(data.shape, len(data.values))
+        axes = axes_of(labels, data.shape)
+        settings = ordered(settings, axes, labels.names, len(data.values))
         kept = len(data.values) < COMPACT
         if kept:
             data = in_order(data)

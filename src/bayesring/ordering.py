@@ -11,7 +11,8 @@ from math import prod
 
 import numpy as np
 
-from bayesring.data.labels import Labels, positions_of
+from bayesring.data.labels import Labels
+from bayesring.data.positions import positions_of
 from bayesring.infer.online import MOST_SAMPLED
 from bayesring.model.types import Axis, IntArray, Places
 from bayesring.priors import Coupling, ModePrior, NormalWishart, RingPrior, Smooth

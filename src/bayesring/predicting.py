@@ -22,8 +22,9 @@ from bayesring.checks import (
     check_within,
 )
 from bayesring.data import inputs
-from bayesring.data.labels import Labels, NewLabels, following, mode_of
+from bayesring.data.labels import Labels, NewLabels
 from bayesring.data.observations import HeldOut, Observations, standardised
+from bayesring.data.positions import following, mode_of
 from bayesring.data.tables import describe_new, open_table, values_of
 from bayesring.engine.streams import Purpose, aside
 from bayesring.infer import selfcheck

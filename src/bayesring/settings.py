@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator, RandomState, SeedSequence
 
 from bayesring.checks import check_choice, check_count, unknown_name
-from bayesring.data.labels import mode_of
+from bayesring.data.positions import mode_of
 from bayesring.engine.operations import UPDATES
 from bayesring.engine.threads import count_threads
 from bayesring.infer.chains import Length, Sampling
@@ -72,9 +72,9 @@ class Settings(NamedTuple):
 
     def facts(self) -> dict[str, str]:
         """Everything but the data that a result depends on, as text."""
-        left_out = ("model", "order", "seed", "n_jobs", "progress")
+        left_out = ("model", "seed", "n_jobs", "progress")
         facts = {name: value for name, value in self._asdict().items() if name not in left_out}
-        facts |= {"random_state": self.seed, "rank": self.model.policy}
+        facts |= {"random_state": self.seed, "rank": self.model.policy, "order": self.order.asked}
         facts |= {"likelihood": self.model.likelihood, "prior": self.model.prior}
         return {name: _as_text(value) for name, value in facts.items()}
 

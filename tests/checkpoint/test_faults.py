@@ -287,6 +287,7 @@ def test_every_setting_is_a_fact() -> None:
         "likelihood": Gaussian(2.0),
         "inference": "online-em",
         "prior": NormalGamma(),
+        "order": None,
         "update": "entry",
         "warmup": 301,
         "draws": 201,

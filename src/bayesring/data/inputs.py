@@ -16,6 +16,7 @@ from bayesring.data.labels import Labels, NewLabels, plain_labels
 from bayesring.data.observations import Observations
 from bayesring.data.tables import (
     add_columns,
+    check_names,
     code_more,
     code_table,
     find_columns,
@@ -63,7 +64,8 @@ def _named(labels: Labels, modes: Sequence[str] | None) -> Labels:
     """Labels of coordinates whose modes have names."""
     if modes is None:
         return labels
-    names = [] if isinstance(modes, str) else list(modes)
+    check_names(modes, None)
+    names = list(modes)
     is_text = all(isinstance(name, str) for name in names)
     if not is_text or not len(set(names)) == len(names) == len(labels.names):
         raise ValueError(

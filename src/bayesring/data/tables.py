@@ -115,7 +115,7 @@ def find_columns(
     They are obvious if exactly one column holds floats and every other one is a key or named. With
     `values_apart` there is no value column.
     """
-    _check_names(modes, value)
+    check_names(modes, value)
     for name in [*(() if modes is None else modes), *([] if value is None else [value])]:
         _check_column(frame, name, "value" if name == value else "modes")
     if value is not None and values_apart:
@@ -326,7 +326,7 @@ def _for_tables(values: NDArray[Any], kind: str) -> Any:
     return values.astype("M8[s]") if kind == "pandas" else values.tolist()
 
 
-def _check_names(modes: Any, value: Any) -> None:
+def check_names(modes: Any, value: Any) -> None:
     """Reject what cannot name columns."""
     if isinstance(modes, str):
         raise ValueError(f"modes must be a list of column names, got the text {modes!r}.")

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
-from bayesring.data.labels import NewLabels, positions_of
+from bayesring.data.labels import NewLabels
 from bayesring.data.observations import Observations
+from bayesring.data.positions import positions_of
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring

@@ -84,18 +84,16 @@ def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf) -> bool:
     return isinstance(value, (list, tuple)) and len(value) <= most and all(map(fits, value))
 
 
+def _names_modes(value: Any) -> bool:
+    names = [value] if isinstance(value, str) else value
+    return _listed(names, lambda each: isinstance(each, str) or is_whole(each), MOST_MODES)
+
+
 TEXT = Rule(lambda value: isinstance(value, str), "text")
 FLAG = Rule(lambda value: value in (True, False), "true or false")
 PARAMETERS: Mapping[str, Rule] = {
     "inference": TEXT,
-    "order": Rule(
-        lambda value: (
-            value is None
-            or TEXT.fits(value)
-            or _listed(value, lambda each: TEXT.fits(each) or is_whole(each), MOST_MODES)
-        ),
-        "null, text or a list of modes",
-    ),
+    "order": Rule(lambda value: value is None or _names_modes(value), "null or names of modes"),
     "update": TEXT,
     "dtype": TEXT,
     "shape": Rule(

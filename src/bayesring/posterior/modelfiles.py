@@ -9,7 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
-from bayesring.data.labels import axes_of
+from bayesring.data.positions import axes_of
 from bayesring.engine.threads import Threads, count_threads
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy

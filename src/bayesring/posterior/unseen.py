@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayesring.data.labels import NewLabels, numbers_of, positions_of
+from bayesring.data.labels import NewLabels, numbers_of
+from bayesring.data.positions import positions_of
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.model import ring
 from bayesring.model.types import Axis, FloatArray, IntArray, RingSize

@@ -27,6 +27,9 @@ SHORTEST, LONGEST = 0.25, 8.0
 """Ends of the grid, as multiples of the median gap between positions and of their range."""
 START = 0.1
 """Length scale to start from, as a fraction of the range of the positions."""
+CLOSEST = 1e-7
+"""Length scales that neighbours are apart at least: closer ones could not be told apart, and no
+matrix of them be factorised."""
 MOVES = 8
 """Metropolis steps of the length scale in each scan, given the slices."""
 UNORDERED = 0.1
@@ -96,7 +99,10 @@ class Smooth(ModePrior):
         x = self._x
         if x.size < 2:
             return np.zeros(1)
-        low, high = SHORTEST * np.median(np.diff(x)), LONGEST * (x[-1] - x[0])
+        high = LONGEST * (x[-1] - x[0])
+        low = max(SHORTEST * np.median(np.diff(x)), CLOSEST * high)
+        if not (np.finfo(float).tiny < low and high < np.inf):
+            return np.zeros(1)  # too close or too far apart for arithmetic
         count = int(np.ceil(STEPS * np.log2(high / low))) + 1
         return np.concatenate([[0.0], low * 2.0 ** (np.arange(count) / STEPS)])
 
@@ -274,7 +280,7 @@ class Smooth(ModePrior):
     def _chain(self, step: int) -> _Chain:
         length = self.lengths[step]
         gaps = np.diff(self._x)
-        deltas = np.append(np.inf, gaps / length if length > 0 else np.full(gaps.size, np.inf))
+        deltas = np.append(np.inf, _deltas(gaps, length))
         return _Chain(np.exp(-deltas), -np.expm1(-2 * deltas), np.sqrt(np.tanh(0.5 * deltas)))
 
     def _marginal(self, core: FloatArray, step: int) -> tuple[NormalWishartParameters, float]:
@@ -315,8 +321,13 @@ class _Chain(NamedTuple):
 
 def _links(gaps: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
     """rho and v = 1 - rho^2 of every gap."""
-    deltas = gaps / length if length > 0 else np.full(gaps.size, np.inf)
+    deltas = _deltas(gaps, length)
     return np.exp(-deltas), -np.expm1(-2 * deltas)
+
+
+def _deltas(gaps: FloatArray, length: float) -> FloatArray:
+    """Gaps in length scales; what is closer than `CLOSEST` counts as that far apart."""
+    return np.maximum(gaps / length, CLOSEST) if length > 0 else np.full(gaps.size, np.inf)
 
 
 class _Growing:
