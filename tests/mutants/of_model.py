@@ -83,6 +83,34 @@ PRIORS = [
         "return around_mean(0.0 * noise, self.update_hyper(rng, core))",
         ("tests/test_unseen.py::test_new_slices_and_core_are_distributed_as_a_larger_core",),
     ),
+    Mutant(
+        "a known neighbour pulls a new slice the wrong way",
+        "priors/smooth.py",
+        "linear[new] += rho / v * (omega @ slices[order[neighbour]])",
+        "linear[new] -= rho / v * (omega @ slices[order[neighbour]])",
+        ("tests/test_folding.py::test_new_slices_beside_known_ones_by_dense_algebra",),
+    ),
+    Mutant(
+        "the mean pulls new slices as if they had no neighbours",
+        "priors/smooth.py",
+        "own, total = own + rho**2 / v, total + (rho**2 - rho) / v",
+        "own = own + rho**2 / v",
+        ("tests/test_folding.py::test_new_slices_beside_known_ones_by_dense_algebra",),
+    ),
+    Mutant(
+        "decreasing positions are taken as increasing",
+        "priors/smooth.py",
+        "for place, x in enumerate(self._direction * axis.positions[:, 0]):",
+        "for place, x in enumerate(axis.positions[:, 0]):",
+        ("tests/sampling/test_smooth.py::test_new_positions_along_a_decreasing_axis",),
+    ),
+    Mutant(
+        "integers are ordered however few the values",
+        "ordering.py",
+        "return axis.places is Places.MEASURED or axis.n * entries <= n",
+        "return True",
+        ("tests/test_order.py::test_modes_are_ordered_by_their_labels",),
+    ),
 ]
 
 INTERCEPT = "tests/sampling/test_conditionals.py::test_intercept"

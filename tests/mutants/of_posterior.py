@@ -168,4 +168,32 @@ POSTERIOR = [
         "np.minimum(draws.scans[rows], draws.scans[-1] - 1)",
         (CONVERGENCE + "test_the_tree_pairs_each_entry_with_the_noise_of_its_draw",),
     ),
+    Mutant(
+        "slices of new labels ignore the chain",
+        "posterior/folding.py",
+        "block = block - sides[i] @ sides[i].T",
+        "block = block + sides[i] @ sides[i].T",
+        ("tests/test_folding.py::test_chains_of_slices_by_dense_algebra",),
+    ),
+    Mutant(
+        "values of new labels are not seen",
+        "posterior/folding.py",
+        "linear[i] += shift[own] @ features[own]",
+        "linear[i] += 0.0 * (shift[own] @ features[own])",
+        ("tests/test_folding.py::test_folding_agrees_with_a_refit",),
+    ),
+    Mutant(
+        "observations stay behind when labels are put in line",
+        "estimator.py",
+        "in_order(renumbered(everything, lines))",
+        "everything",
+        ("tests/test_folding.py::test_days_in_between_find_their_place",),
+    ),
+    Mutant(
+        "forecasts begin at the last known label",
+        "predicting.py",
+        "coords[:, place] += size",
+        "coords[:, place] += size - 1",
+        ("tests/test_order.py::test_forecasts_go_on_and_widen",),
+    ),
 ]

@@ -228,6 +228,19 @@ def test_new_positions_are_drawn_from_the_conditional(rng):
     np.testing.assert_array_equal(chain.draw(2.0, np.zeros(1)), once)
 
 
+def test_new_positions_along_a_decreasing_axis(rng):
+    """The same as along the axis turned round."""
+    core, noise = rng.standard_normal((5, 1, 2, 1)), rng.standard_normal((3, 1, 2, 1))
+    x, new = np.array([0.0, 1.0, 3.0, 3.5, 6.0])[:, None], np.array([[0.4], [3.2], [8.0]])
+    found = [
+        Smooth()
+        .bind(Axis(5, sign * x))
+        .new_slices(np.random.default_rng(1), core, noise, Axis(3, sign * new))
+        for sign in (1.0, -1.0)
+    ]
+    np.testing.assert_allclose(found[0], found[1])
+
+
 def test_labels_without_positions_are_refused():
     with pytest.raises(ValueError, match="labels are numbers or times"):
         Smooth().bind(Axis(4))
