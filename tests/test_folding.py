@@ -103,6 +103,7 @@ def test_days_in_between_find_their_place(rng, tmp_path):
         assert values[place] == row.y
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
 def test_new_labels_in_two_modes(rng, likelihood):
     table, known = smooth_table(rng)
