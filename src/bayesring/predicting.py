@@ -317,6 +317,7 @@ class Predicting(Reporting):
     def _parts(self) -> Mapping[str, Any]:
         return {
             "posterior": self._posterior(),
+            "prior": self.prior_,
             "traces": self.trace_,
             "sampled": self.sampled_,
             "warmup": self.warmup_,

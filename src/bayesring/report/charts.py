@@ -9,6 +9,7 @@ import numpy as np
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.report.cells import Likeness
 from bayesring.report.colours import LINES, SHARES
+from bayesring.report.curves import Curve
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import times
 from bayesring.report.summary import Calibration, Reliability, chance_range, rank_paths
@@ -44,6 +45,33 @@ def density_chart(fitted: Fitted, mode: int, shares: FloatArray) -> str:
         x_range=(-0.5, len(shares) - 0.5),
         y_range=(0.0, 100 * max(1.05 * float(shares.max()), 1e-9)),
         x_ticks=label_ticks(fitted.level_texts(mode, range(len(shares)))),
+    )
+
+
+def curve_chart(fitted: Fitted, curve: Curve) -> str:
+    """Mean of the table along an ordered mode, with its 90 % band; dots where values are known."""
+    name, x = fitted.labels.names[curve.mode], curve.positions
+    known = fitted.counts()[curve.mode] > 0
+    texts = fitted.level_texts(curve.mode, range(len(x)))
+    marked = np.unique(np.linspace(0, len(x) - 1, 5).astype(int))[:-1]  # the last has no room
+    alt = (
+        f"Mean of {fitted.value_name} along {name}, from {texts[0]} to {texts[-1]}: between "
+        f"{number(curve.middle.min())} and {number(curve.middle.max())}; it {curve.words}."
+    )
+    lowest, highest = float(curve.lower.min()), float(curve.upper.max())
+    margin = 0.05 * (highest - lowest) or 1.0
+    return chart(
+        [
+            Line(x, curve.middle),
+            *([] if known.all() else [Line(x[known], curve.middle[known], dots=True)]),
+        ],
+        alt,
+        name,
+        fitted.value_name,
+        band=Band(x, curve.lower, curve.upper),
+        x_range=(float(x.min()), float(x.max())),
+        y_range=(lowest - margin, highest + margin),
+        x_ticks=[(float(x[place]), texts[place]) for place in marked],
     )
 
 

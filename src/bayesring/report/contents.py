@@ -10,6 +10,7 @@ from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior.convergence import Diagnostics
 from bayesring.report import cells, summary
 from bayesring.report.cells import Doubts, Likeness, Part, Surprises
+from bayesring.report.curves import Curve, curves
 from bayesring.report.fitted import Fitted
 from bayesring.report.summary import Calibration, Density, Reliability, Score
 
@@ -41,6 +42,8 @@ class Contents(NamedTuple):
     doubts: Doubts
     likeness: dict[int, Likeness]
     """By mode."""
+    curves: list[Curve]
+    """Of ordered modes."""
 
 
 def n_steps(fitted: Fitted) -> int:
@@ -89,6 +92,7 @@ def gather(fitted: Fitted, step: Callable[[str], None]) -> Contents:
         surprises,
         doubts,
         likeness,
+        curves(fitted),
     )
 
 

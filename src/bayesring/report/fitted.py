@@ -13,12 +13,14 @@ from bayesring.infer.state import Trace
 from bayesring.model.types import IntArray
 from bayesring.posterior import Posterior
 from bayesring.posterior.convergence import Diagnostics, diagnose
+from bayesring.priors import RingPrior
 
 
 class Fitted(NamedTuple):
     """The parts of a fitted model."""
 
     posterior: Posterior
+    prior: RingPrior
     traces: Sequence[Trace]
     sampled: bool
     """Whether there are chains; rings of online EM are not chains."""

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from bayesring.data.gaps import find_pattern
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior.convergence import ESS_PER_CHAIN, RHAT_LIMIT
 from bayesring.report import charts, explorer, summary
@@ -120,6 +121,7 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
         missing = "The model file holds no observations: there were too many, or several batches."
         return section("data", "The data", facts(rows), paragraph(missing, "note"))
     values = fitted.observed.values
+    rows["what is missing"] = find_pattern(fitted.observed).describe(names)
     rows["known cells"] = f"{contents.density.n_cells:,} ({percent(contents.density.share)})"
     rows[fitted.value_name] = (
         f"{percent(np.mean(values))} are 1"
@@ -158,6 +160,14 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
             "rings": f"{len(fitted.traces)}, learned by online EM",
             "draws": f"{fitted.posterior.n_draws:,} around their estimates",
         }
+    if contents.curves:
+        names = fitted.labels.names
+        rows["order"] = "; ".join(f"{names[own.mode]} {own.words}" for own in contents.curves)
+        caption = "Mean over all other modes, with its 90 % band."
+        pictures += [
+            figure(f"Along {names[own.mode]}", charts.curve_chart(fitted, own), caption)
+            for own in contents.curves
+        ]
     pictures += [
         figure(_title(name), charts.path_chart(fitted, name, each, 0))
         for name, each in summary.paths(fitted.traces).items()
