@@ -294,4 +294,11 @@ INFER = [
         "of_mode[block.slices] = np.diff(block.bounds)",
         ("tests/test_rank.py::test_counts_add_up_over_blocks",),
     ),
+    Mutant(
+        "chains may fall asleep at any scan, and wake at few",
+        "infer/gibbs.py",
+        "if task.scan % WAKE and any(map(prior.is_exchangeable, proposed)):",
+        "if task.scan % WAKE and prior.is_exchangeable(hyper):",
+        ("tests/sampling/test_smooth.py::test_zero_is_neither_left_nor_entered_between_wakes",),
+    ),
 ]

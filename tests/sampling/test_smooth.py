@@ -147,6 +147,7 @@ def test_the_proposal_is_judged_by_the_marginal_likelihood(run_length, monkeypat
         hypers[1] = pair[0]
         now = state._replace(hyper=tuple(hypers))
         _, task, blocks = middle_task(now, problem)
+        task = task._replace(scan=gibbs.WAKE)  # when zero may be proposed
         gibbs.draw_coupled(task, blocks, smooth, pair[0])
         monkeypatch.setattr(gibbs, "_all_runs", all_runs)
         found = [
@@ -226,6 +227,25 @@ def test_new_positions_are_drawn_from_the_conditional(rng):
     np.testing.assert_array_equal(chain.draw(1.25, np.ones(1)), gaps[2])
     once = chain.draw(2.0, np.ones(1))
     np.testing.assert_array_equal(chain.draw(2.0, np.zeros(1)), once)
+
+
+def test_zero_is_neither_left_nor_entered_between_wakes(rng):
+    """Otherwise scans would lead to zero from which they lead nowhere, and favour it."""
+    state, data, prior = state_and_data(rng)
+    problem, smooth = make_problem(data, GAUSSIAN, prior), prior.modes[1]
+    for step in (0, 1):
+        hypers = list(state.hyper)
+        hypers[1] = hypers[1]._replace(step=np.array([step]))
+        _, task, blocks = middle_task(state._replace(hyper=tuple(hypers)), problem)
+        found = {
+            scan: int(
+                gibbs.draw_coupled(task._replace(scan=scan), blocks, smooth, hypers[1])[1].step[0]
+            )
+            for scan in range(1, 200)
+        }
+        between = {found[scan] for scan in found if scan % gibbs.WAKE}
+        assert between == {0} if step == 0 else 0 not in between
+        assert 1 - step in {found[scan] for scan in found if scan % gibbs.WAKE == 0}
 
 
 def test_new_positions_along_a_decreasing_axis(rng):

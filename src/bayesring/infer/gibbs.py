@@ -25,6 +25,9 @@ from bayesring.priors import Coupling, ModePrior
 
 RUN = 64
 """Number of slices drawn jointly if slices depend on their neighbours."""
+WAKE = 8
+"""Scans after which slices that do not depend on each other may begin to: in between they are drawn
+one by one, as those of any exchangeable prior, and those that do depend may not cease to."""
 PROPOSAL = 1
 """Block number of the stream of hyperparameters from which alternatives are proposed."""
 
@@ -69,7 +72,8 @@ def step(
             streams,
             scan,
         )
-        if prior.coupling is Coupling.NONE:
+        asleep = scan % WAKE != 0 and prior.is_exchangeable(hyper[mode])
+        if prior.coupling is Coupling.NONE or asleep:
             cores[mode], statistics = draw_core(task, mode, problem, engine)
         else:
             cores[mode], hyper[mode], statistics = draw_coupled(
@@ -141,6 +145,8 @@ def draw_coupled(
     rng = task.streams.rng(task.scan, Purpose.HYPER, mode, PROPOSAL)
     for number, runs in enumerate(passes(prior, len(core), task.scan)):
         proposed = (hyper,) if number else prior.alternatives(rng, hyper)
+        if task.scan % WAKE and any(map(prior.is_exchangeable, proposed)):
+            proposed = (hyper,)  # as it could not come back in such a scan
         priors = tuple(prior.slice_prior(core, each) for each in proposed)
         asked = task._replace(core=core, runs=runs, alternatives=priors)
         drawn = _all_runs(asked, mode, blocks, engine)

@@ -93,6 +93,10 @@ class ModePrior(ABC):
         """
         return (hyper,)
 
+    def is_exchangeable(self, hyper: Any) -> bool:
+        """For a chain: whether slices do not depend on each other, given these hyperparameters."""
+        return False
+
     def log_constant(self, shape: CoreShape, hyper: Any) -> float:
         """Terms of log p(core, hyper) that contain neither a slice nor what alternatives share."""
         return 0.0

@@ -160,6 +160,10 @@ class Smooth(ModePrior):
             return (hyper,)
         return hyper, hyper._replace(step=np.array([other]))
 
+    def is_exchangeable(self, hyper: SmoothHyper) -> bool:
+        """Whether the length scale is zero."""
+        return int(hyper.step[0]) == 0
+
     def log_constant(self, shape: CoreShape, hyper: SmoothHyper) -> float:
         """K/2 log|Q| - 1'Q1 mu' Omega mu / 2, and the prior of the length scale."""
         step, mean = int(hyper.step[0]), hyper.mean
