@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesring import TensorRing, load, metrics
+from bayesring import TensorRing, TensorRingClassifier, load, metrics
 from bayesring.model.types import Axis
 from bayesring.posterior.folding import draw_chain
 from bayesring.priors import EntryGamma, NormalWishart, Smooth
@@ -163,3 +163,29 @@ def test_what_cannot_be_folded_in(rng):
     assert plain.fold_in(more).shape_[1] == 9
     with pytest.raises(ValueError, match="'y'"):
         plain.fold_in(more.drop(columns="y"))
+
+
+def test_classes_are_those_of_the_fit(rng):
+    table, known = smooth_table(rng, n_days=20)
+    table["y"] = np.where(table.truth > 0, "yes", "no")
+    day = (table.day - table.day.min()).dt.days
+    ring = TensorRingClassifier(2, warmup=60, draws=40, chains=1, random_state=0, progress=False)
+    modes = ["day", "station", "hour"]
+    ring.fit(table[known & (day < 19)], modes=modes, value="y")
+    late = table[day == 19]
+    folded = ring.fold_in(late.drop(columns="truth"))
+    assert np.mean(folded.predict(late) == late.y) > 0.8
+    with pytest.raises(ValueError, match="maybe"):
+        ring.fold_in(late.assign(y="maybe").drop(columns="truth"))
+
+
+def test_a_mistyped_coordinate_is_refused_at_once():
+    X, y = np.indices((6, 5)).reshape(2, -1).T, np.arange(30.0)
+    ring = TensorRing(1, warmup=2, draws=3, chains=1, progress=False)
+    ring.fit(X, y, positions={0: np.arange(6)})
+    with pytest.raises(ValueError, match="the draws of a model of shape"):
+        ring.fold_in([[10**9, 0]], [3.0])
+    table, known = smooth_table(np.random.default_rng(0), n_days=6)
+    other = fit(table[known], "hierarchical", warmup=2, draws=3)
+    with pytest.raises(ValueError, match="fold_in needs at least one row with a value"):
+        other.fold_in(table[:2].assign(station="new", y=np.nan).drop(columns="truth"))

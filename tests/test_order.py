@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from bayesring import TensorRing, complete, load
-from bayesring.data.positions import following
+from bayesring.data.labels import Zone
+from bayesring.data.positions import following, positions_of
 from bayesring.priors import NormalWishart, Smooth
 from tests.checkpoint.fits import fingerprint
 
@@ -178,7 +179,7 @@ def test_modes_are_ordered_by_their_labels(rng):
     table["hour"] += 100_000 * rng.integers(0, 200, len(table))  # mere numbers of things
     assert ordered(keys) == [True, False, False]
     for wrong, message in (
-        (["station"], "order names the mode 'station', but its labels are neither numbers"),
+        (["station"], "order names the mode 'station', but its labels are not numbers or times"),
         (["year"], "order names the mode 'year', but the modes are"),
         ("day", r"got 'day'; for one mode, give \['day'\]"),
         (3, "order must be 'auto', None or a list of modes, got 3"),
@@ -263,6 +264,17 @@ def test_forecasts_of_arrays(rng):
         (np.array(["2019-01-15", "2020-01-15"], "M8[D]"), ["2021-01-15", "2022-01-15"]),
         (np.array(["2020-01-01T12", "2020-01-01T18"], "M8[s]"), ["2020-01-02T00", "2020-01-02T06"]),
         (np.array([7]), [8, 9]),
+        (
+            np.array(["2020-01-31", "2020-02-29", "2020-03-31"], "M8[D]"),
+            ["2020-04-30", "2020-05-31"],
+        ),
+        (np.array(["2020-03-31", "2020-06-30"], "M8[s]"), ["2020-09-30", "2020-12-31"]),
+        (
+            np.array(["2020-01-03", "2020-01-02", "2020-01-01"], "M8[D]"),
+            ["2020-01-04", "2020-01-05"],
+        ),
+        (np.array([2**62, 2**62 + 1]), [2**62 + 2, 2**62 + 3]),
+        (np.array([1, 2, 4], "m8[h]"), [6, 8]),
     ],
 )
 def test_labels_that_follow(levels, expected):
@@ -294,3 +306,64 @@ def test_partial_fit_goes_on_with_the_next_days(rng):
     assert error(ring, table[day >= 50]) < 0.6
     ring.partial_fit(table[known & (day == 20)].drop(columns="truth"))
     assert isinstance(ring.prior_.modes[0], NormalWishart)
+
+
+def test_labels_that_follow_by_the_clocks_of_a_zone():
+    """Midnight stays midnight when clocks are put forward, and months begin at midnight."""
+    zone = Zone("Europe/Berlin", "ns")
+    for freq, expected in (
+        ("D", ["2020-03-29", "2020-03-30", "2020-03-31"]),
+        ("MS", ["2020-12-01", "2021-01-01", "2021-02-01"]),
+    ):
+        start = "2020-03-20" if freq == "D" else "2020-03-01"
+        times = pd.date_range(start, periods=9, freq=freq, tz="Europe/Berlin")
+        known = times.tz_convert("UTC").tz_localize(None).to_numpy()
+        found = pd.DatetimeIndex(following(known, 3, zone)).tz_localize("UTC")
+        local = found.tz_convert("Europe/Berlin")
+        assert local.strftime("%Y-%m-%d").tolist() == expected
+        assert set(local.hour) == {0}
+
+
+@pytest.mark.parametrize("levels", [np.array([0, 2**62]), np.array([0.0, 1.5e308])])
+def test_labels_that_cannot_follow(levels):
+    with pytest.raises(ValueError, match="are too large for"):
+        following(levels, 3)
+
+
+def test_positions_of_times_far_away():
+    """Not in nanoseconds, which end in 2262."""
+    times = np.array(["1420-06-01", "1700-01-01", "2590-01-20"], "M8[s]")
+    np.testing.assert_array_equal(positions_of(times), times.astype("M8[D]").astype(float))
+    assert positions_of(np.array([36], "m8[h]")) == [1.5]
+    assert positions_of(np.array(["2000", "2001"], "M8[Y]"))[1] == 11_323
+
+
+def test_positions_must_be_arrays():
+    ring = TensorRing(1, warmup=1, draws=1, chains=1, progress=False)
+    X, y = np.indices((3, 3)).reshape(2, -1).T, np.arange(9.0)
+    for wrong in ([1, 2, 3], "day"):
+        with pytest.raises(TypeError, match="positions must map modes to arrays"):
+            ring.fit(X, y, positions=wrong)
+    for wrong in (None, {1, 2, 3}, [[1], [2, 3]], [np.nan] * 3):
+        with pytest.raises(ValueError, match="positions of the mode 'mode 0' must be"):
+            ring.fit(X, y, positions={0: wrong})
+    days = pd.date_range("2020-01-30", periods=3)
+    for right in ([1, 2, 3], (1.0, 5.0, 9.0), days, pd.Series(days), list(days.date)):
+        assert isinstance(ring.fit(X, y, positions={0: right}).prior_.modes[0], Smooth)
+
+
+def test_order_as_arrays_and_twice(rng):
+    table, known = smooth_table(rng, n_days=8)
+    quick = {"warmup": 1, "draws": 2, "chains": 1}
+    assert isinstance(
+        fit(table[known], "hierarchical", order=np.array(["day"]), **quick).prior_.modes[0], Smooth
+    )
+    with pytest.raises(ValueError, match="order names a mode twice"):
+        fit(table[known], "hierarchical", order=["day", 0], **quick)
+
+
+def test_too_long_forecasts_are_refused_at_once(rng):
+    table, known = smooth_table(rng, n_days=8)
+    ring = fit(table[known], "hierarchical", order=["day"], warmup=1, draws=2)
+    with pytest.raises(ValueError, match="a forecast of"):
+        ring.forecast(10**12)

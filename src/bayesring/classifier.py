@@ -125,6 +125,13 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         super().partial_fit(X, codes, shape=shape)
         return self
 
+    def fold_in(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
+        """A new model that also knows the labels of new observations; see `TensorRing`."""
+        self._posterior()
+        if y is None and self.labels_.value is not None and is_table(X):
+            X, y = take_column(X, self.labels_.value)
+        return super().fold_in(X, None if y is None else _codes(y, self.classes_)[1], shape=shape)
+
     def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
         """The more probable label at each row of `X`, (n,)."""
         likely = self.predict_proba(X)[:, 1] > 0.5

@@ -16,6 +16,7 @@ from sklearn.utils import RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 
 from bayesring.checkpoint.manifest import seed_in
+from bayesring.checks import check_fits
 from bayesring.data import inputs
 from bayesring.data.labels import Labels
 from bayesring.data.observations import (
@@ -252,6 +253,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.likelihood.check(data.values)
+        labels = prolonged(labels, data.shape)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         prior = rebound(self.prior_, axes_of(labels, data.shape))
         model = settings.model._replace(likelihood=posterior.likelihood, prior=prior)
@@ -277,7 +279,14 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         posterior = self._posterior()
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.likelihood.check(data.values)
+        check_fits(
+            16 * sum(len(own.flat) * own.size.parameters(data.shape) for own in posterior.chains),
+            f"the draws of a model of shape {data.shape}",
+            "give new labels numbers next to the old ones.",
+        )
         is_new = np.any(data.coords >= posterior.shape, axis=1)
+        if not len(is_new):
+            raise ValueError("fold_in needs at least one row with a value.")
         if not is_new.all():
             raise ValueError(
                 "fold_in is for rows with a label that the model does not know, but row "

@@ -157,7 +157,8 @@ def fit_more(
     if not estimates:
         raise ValueError(
             "partial_fit goes on with rings of online EM, but the model has none: it was fitted "
-            "with inference='gibbs'; fit it anew with inference='online-em'."
+            "with inference='gibbs', or labels were folded in; fit it anew with "
+            "inference='online-em'."
         )
     settings.check_draw_fits(data.shape, estimates[0].size, len(estimates))
     learning = settings.learning(len(data.values), data.scale, len(estimates))

@@ -98,7 +98,8 @@ def _has_order(axis: Axis, entries: int, n: int) -> bool:
 def _along(prior: ModePrior, axis: Axis, name: str) -> Smooth:
     if axis.positions is None:
         raise ValueError(
-            f"order names the mode {shown(name)}, but its labels are neither numbers nor times."
+            f"order names the mode {shown(name)}, but its labels are not numbers or times that "
+            "increase or decrease from one to the next."
         )
     if not isinstance(prior, NormalWishart):
         raise ValueError(

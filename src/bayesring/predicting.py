@@ -121,13 +121,14 @@ class Predicting(Reporting):
         place = self._ordered_mode(mode)
         size, levels = posterior.shape[place], self.labels_.levels[place]
         known = np.arange(size) if levels is None else levels
-        new = following(known, n)
         shape = [n if own == place else each for own, each in enumerate(posterior.shape)]
         check_fits(
             8 * (len(shape) + 4) * prod(shape),
             f"a forecast of {prod(shape):,} cells",
             "predict a table of the cells that you need.",
         )
+        zones = self.labels_.zones
+        new = following(known, n, zones[place] if zones else None)
         coords = np.stack([index.ravel() for index in np.indices(shape)], axis=1)
         coords[:, place] += size
         added = tuple(new if own == place else new[:0] for own in range(len(shape)))

@@ -50,6 +50,11 @@ class Order(NamedTuple):
     free: tuple[int, ...] | None
     """Modes whose prior is the default, so that it may be decided; None if all are."""
 
+    @property
+    def told(self) -> str | tuple[int, ...] | None:
+        """As the user would say it."""
+        return "auto" if self.asked is None else self.asked or None
+
 
 class Settings(NamedTuple):
     """The checked parameters of an estimator."""
@@ -74,7 +79,7 @@ class Settings(NamedTuple):
         """Everything but the data that a result depends on, as text."""
         left_out = ("model", "seed", "n_jobs", "progress")
         facts = {name: value for name, value in self._asdict().items() if name not in left_out}
-        facts |= {"random_state": self.seed, "rank": self.model.policy, "order": self.order.asked}
+        facts |= {"random_state": self.seed, "rank": self.model.policy, "order": self.order.told}
         facts |= {"likelihood": self.model.likelihood, "prior": self.model.prior}
         return {name: _as_text(value) for name, value in facts.items()}
 
@@ -208,9 +213,13 @@ def _order(order: Any, prior: Any, names: Sequence[str]) -> Order:
             f"order must be 'auto', None or a list of modes, got {shown(order)}; for one mode, "
             f"give [{shown(order)}]."
         )
-    if not isinstance(order, Sequence):
+    listed = order.tolist() if hasattr(order, "tolist") else order
+    if not isinstance(listed, list | tuple):
         raise ValueError(f"order must be 'auto', None or a list of modes, got {shown(order)}.")
-    return Order(tuple(mode_of(name, names, "order") for name in order), free)
+    asked = tuple(mode_of(name, names, "order") for name in listed)
+    if len(set(asked)) < len(asked):
+        raise ValueError(f"order names a mode twice: {shown(listed)}.")
+    return Order(asked, free)
 
 
 def _named(

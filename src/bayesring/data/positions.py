@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.data.labels import Labels, as_keys
+from bayesring.data.labels import Labels, Zone, as_keys
 from bayesring.model.types import Axis, FloatArray, Places
 from bayesring.wording import shown
+
+DAY = {"D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400_000, "us": 86_400 * 10**6}
+DAY["ns"] = 86_400 * 10**9
+"""Units of time per day."""
 
 
 def axes_of(labels: Labels, shape: Sequence[int]) -> list[Axis]:
@@ -33,6 +40,10 @@ def axes_of(labels: Labels, shape: Sequence[int]) -> list[Axis]:
 
 def placed(labels: Labels, positions: Mapping[str | int, Any], shape: Sequence[int]) -> Labels:
     """Labels of coordinates whose positions are known: the positions themselves."""
+    if not isinstance(positions, Mapping):
+        raise TypeError(
+            f"positions must map modes to arrays, as {{'day': days}}, got {shown(positions)}."
+        )
     levels = list(labels.levels)
     for name, given in positions.items():
         mode = mode_of(name, labels.names, "positions")
@@ -41,8 +52,8 @@ def placed(labels: Labels, positions: Mapping[str | int, Any], shape: Sequence[i
                 f"positions are for coordinates, but the mode {shown(labels.names[mode])} has "
                 "labels; use numbers or times as its labels."
             )
-        keys = as_keys(np.asarray(given), f"positions of {labels.names[mode]}")
-        places = positions_of(keys)
+        keys = _as_array(given)
+        places = None if keys.ndim != 1 or keys.dtype == object else positions_of(keys)
         if keys.shape != (shape[mode],) or places is None:
             raise ValueError(
                 f"positions of the mode {shown(labels.names[mode])} must be {shape[mode]} numbers "
@@ -54,8 +65,22 @@ def placed(labels: Labels, positions: Mapping[str | int, Any], shape: Sequence[i
                 f"positions of the mode {shown(labels.names[mode])} must be finite and increase "
                 "from each coordinate to the next, or decrease."
             )
+        keys = as_keys(keys, f"positions of {labels.names[mode]}")
         levels[mode] = keys if keys.dtype.kind in "mM" else keys.astype(float)
     return labels._replace(levels=tuple(levels))
+
+
+def _as_array(given: Any) -> NDArray[Any]:
+    """Positions as an array; of objects if they are no rectangle."""
+    try:
+        keys = np.asarray(given)
+        return np.array(keys.tolist(), dtype="M8[us]") if _dates(keys) else keys
+    except (ValueError, TypeError):
+        return np.empty(0, dtype=object)
+
+
+def _dates(keys: NDArray[Any]) -> bool:
+    return keys.dtype == object and keys.ndim == 1 and all(isinstance(k, date) for k in keys)
 
 
 def _in_line(positions: FloatArray) -> bool:
@@ -77,35 +102,100 @@ def mode_of(name: Any, names: Sequence[str], argument: str) -> int:
 
 
 def positions_of(keys: NDArray[Any]) -> FloatArray | None:
-    """Positions (n,) of numbers and times; None for other keys."""
+    """Positions (n,) of numbers and times, the latter in days; None for other keys."""
     if keys.dtype.kind in "iuf":
         return keys.astype(float)
-    if keys.dtype.kind in "mM":
-        day = np.timedelta64(1, "D").astype("m8[ns]").astype(np.int64)
-        return np.asarray(keys.astype(f"{keys.dtype.kind}8[ns]").astype(np.int64) / day)
-    return None
+    if keys.dtype.kind not in "mM":
+        return None
+    unit, count = np.datetime_data(keys.dtype)
+    if unit not in DAY:
+        keys, unit, count = keys.astype(f"{keys.dtype.kind}8[D]"), "D", 1
+    return np.asarray(keys.astype(np.int64) * (count / DAY[unit]))
 
 
-def following(levels: NDArray[Any], n: int) -> NDArray[Any]:
+def following(levels: NDArray[Any], n: int, zone: Zone | None = None) -> NDArray[Any]:
     """The next `n` labels after the last of some numbers or times, at their usual distance.
 
-    Times that are whole months or years apart go on by months.
+    Times that are whole months apart go on by months, ends of months by ends of months, and times
+    in a zone by its clocks. The last of times is the latest.
     """
     if levels.dtype.kind in "iuf":
-        steps = np.diff(levels) if len(levels) > 1 else np.ones(1, levels.dtype)
-        step = np.sort(steps)[len(steps) // 2]
-        return np.asarray(levels[-1] + step * np.arange(1, n + 1), dtype=levels.dtype)
-    if levels.dtype.kind == "M" and len(levels) > 1:
-        months = levels.astype("M8[M]")
-        days = levels - months.astype(levels.dtype)
-        apart = np.diff(months).astype(np.int64)
-        if np.all(days == days[0]) and np.all(apart != 0):
-            step = np.sort(apart)[len(apart) // 2]
-            return np.asarray(
-                (months[-1] + step * np.arange(1, n + 1)).astype(levels.dtype) + days[0]
-            )
-    steps = np.diff(levels) if len(levels) > 1 else np.array([1], "m8[D]")
-    return np.asarray(levels[-1] + np.sort(steps)[len(steps) // 2] * np.arange(1, n + 1))
+        return _next_numbers(levels, n)
+    if levels.dtype.kind == "m":
+        step = _usual(np.diff(levels).astype(np.int64)) if len(levels) > 1 else 1
+        return np.asarray(levels[-1] + np.array(step * np.arange(1, n + 1), dtype=levels.dtype))
+    times = np.sort(levels if zone is None else _local(levels, zone))
+    monthly = _next_months(times, n)
+    steps = np.diff(times).astype(np.int64)
+    step = int(_usual(steps))
+    daily = times[-1] + np.array(step * np.arange(1, n + 1), dtype=f"m8[{_unit(times)}]")
+    new = np.asarray(daily if monthly is None else monthly)
+    return new if zone is None else _universal(new, zone)
+
+
+def _next_numbers(levels: NDArray[Any], n: int) -> NDArray[Any]:
+    """Numbers that go on at their usual distance, without rounding integers."""
+    plain = levels.tolist()
+    steps = sorted(after - before for before, after in pairwise(plain)) or [1]
+    step = steps[len(steps) // 2]
+    new = [plain[-1] + step * place for place in range(1, n + 1)]
+    if max(map(abs, new)) > (np.finfo(float).max if levels.dtype.kind == "f" else 2**63 - 1):
+        raise ValueError(f"the labels after {levels[-1]!s} are too large for {levels.dtype}.")
+    return np.array(new, dtype=levels.dtype)
+
+
+def _usual(steps: NDArray[Any]) -> float:
+    """The middle one of some distances; one if there are none."""
+    return float(np.sort(steps)[len(steps) // 2]) if len(steps) else 1.0
+
+
+def _next_months(times: NDArray[Any], n: int) -> NDArray[Any] | None:
+    """The next times if all are on the same day of different months, or on their last days."""
+    months = times.astype("M8[M]")
+    apart = np.diff(months).astype(np.int64)
+    if not apart.size or not np.all(apart > 0):
+        return None
+    dates = times.astype("M8[D]")
+    day, clock = (
+        (dates - months.astype("M8[D]")).astype(np.int64),
+        times - dates.astype(times.dtype),
+    )
+    wanted = int(day.max())
+    if np.any(clock != clock[0]) or np.any(day != np.minimum(wanted, _lengths(months) - 1)):
+        return None
+    new = months[-1] + int(_usual(apart)) * np.arange(1, n + 1)
+    days = new.astype("M8[D]") + np.minimum(wanted, _lengths(new) - 1)
+    return np.asarray(days.astype(times.dtype) + clock[0])
+
+
+def _lengths(months: NDArray[Any]) -> NDArray[Any]:
+    """Days of some months."""
+    return np.asarray(((months + 1).astype("M8[D]") - months.astype("M8[D]")).astype(np.int64))
+
+
+def _unit(times: NDArray[Any]) -> str:
+    unit, count = np.datetime_data(times.dtype)
+    return unit if count == 1 else f"{count}{unit}"
+
+
+def _local(times: NDArray[Any], zone: Zone) -> NDArray[Any]:
+    """What clocks of a zone show at times in UTC."""
+    here = ZoneInfo(zone.name)
+    gaps = [
+        datetime.fromtimestamp(int(second), here).utcoffset()
+        for second in times.astype("M8[s]").astype(np.int64)
+    ]
+    own = np.array(gaps, dtype=f"m8[{zone.unit}]")
+    return np.asarray(times.astype(f"M8[{zone.unit}]") + own)
+
+
+def _universal(clocks: NDArray[Any], zone: Zone) -> NDArray[Any]:
+    """Times in UTC when clocks of a zone show this."""
+    here = ZoneInfo(zone.name)
+    gaps = [
+        each.replace(tzinfo=here).utcoffset() for each in clocks.astype("M8[us]").astype(object)
+    ]
+    return np.asarray(clocks - np.array(gaps, dtype=f"m8[{zone.unit}]"))
 
 
 def prolonged(labels: Labels, shape: Sequence[int]) -> Labels:

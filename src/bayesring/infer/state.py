@@ -31,6 +31,11 @@ class Draws(NamedTuple):
     """(draws, W), lambda of every bond, end to end."""
 
     @property
+    def size(self) -> RingSize:
+        """Strands and bonds of the ring."""
+        return RingSize(self.strands, tuple(int(bond) for bond in self.bonds))
+
+    @property
     def rank(self) -> tuple[int, ...]:
         """Rank of each bond over all strands."""
         return tuple(self.strands * int(number) for number in self.bonds)

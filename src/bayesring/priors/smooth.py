@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -338,11 +339,11 @@ class _Growing:
     """A chain of slices, as deviations from their mean, that new positions join one by one."""
 
     def __init__(self, positions: FloatArray, gaps: FloatArray, length: float) -> None:
-        self._positions, self._gaps, self._length = list(positions), list(gaps), length
+        self._positions, self._gaps, self._length = positions.tolist(), list(gaps), length
 
     def draw(self, x: float, spread: FloatArray) -> FloatArray:
         """Deviation at a new position from its conditional given the chain, equation (28)."""
-        at = int(np.searchsorted(self._positions, x))
+        at = bisect_left(self._positions, x)
         if at < len(self._positions) and self._positions[at] == x:
             return np.asarray(self._gaps[at])
         mean, variance = self._conditional(x, at)
