@@ -64,6 +64,22 @@ show_error(hidden, "by the model", ring.predict(hidden))
 covered = metrics.coverage(hidden.passengers, *ring.predict_interval(hidden))
 print(f"in 90 % interval               {covered:6.1%}")
 
+# %% ## A missing day
+# The busiest station on the first day that its counter failed, with 90 % intervals.
+
+busiest = table.groupby("station").passengers.sum().idxmax()
+gap = hidden[hidden.station == busiest]
+gap = gap[gap.day == gap.day.min()]
+figure, axis = plt.subplots(figsize=(9, 3.2), layout="constrained")
+axis.fill_between(gap.minute / 60, *ring.predict_interval(gap), alpha=0.3, lw=0, label="90 %")
+axis.plot(gap.minute / 60, ring.predict(gap), label="model")
+axis.plot(gap.minute / 60, usual(gap), color="grey", ls="--", label="usual day")
+axis.plot(gap.minute / 60, gap.passengers, color="black", lw=0.8, label="counted, but hidden")
+axis.set(
+    xlabel="hour", ylabel="passengers in ten minutes", title=f"{busiest}, {gap.day.min():%A %d %B}"
+)
+axis.legend(frameon=False)
+
 # %% ## Noon
 # The morning of the last day is folded in: its slice is drawn in every kept draw, which takes a
 # moment, and the afternoon follows from it.
@@ -78,7 +94,6 @@ show_error(afternoon, "forecast at noon", midday.predict(afternoon))
 # Intervals of 50 and 90 % for the busiest station. The model has one noise for all stations, so the
 # fan of the busiest is narrower than it should be, and that of the quietest wider.
 
-busiest = table.groupby("station").passengers.sum().idxmax()
 own = table[today & (table.station == busiest)]
 rest = own[own.minute >= 720]
 figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")

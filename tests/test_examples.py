@@ -27,6 +27,7 @@ def test_there_are_examples():
     assert EXAMPLES == [
         "fill_a_climate_table",
         "find_likely_links",
+        "forecast_a_metro_line",
         "more_data_than_memory",
         "restore_an_image",
     ]
