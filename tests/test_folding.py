@@ -123,6 +123,7 @@ def test_new_labels_in_two_modes(rng, likelihood):
     np.testing.assert_array_equal(again.predict(hidden), folded.predict(hidden))
 
 
+@pytest.mark.ci
 def test_folding_agrees_with_a_refit(rng):
     """The posterior of a new exchangeable label, beside that of a fit to everything."""
     table, known = smooth_table(rng)

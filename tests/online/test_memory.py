@@ -136,5 +136,7 @@ def test_a_model_of_chains_cannot_learn_on(data):
     """In a sentence. Seen to fail: a division by the number of rings, none."""
     table = data["memory"][:60]
     model = make(2, inference="gibbs", warmup=2, draws=2).fit(table, **NAMED)
-    with pytest.raises(ValueError, match="fitted with inference='gibbs'; fit it anew"):
+    with pytest.raises(
+        ValueError, match="fitted with inference='gibbs', or labels were folded in; fit it anew"
+    ):
         model.set_params(inference="online-em").partial_fit(table)
