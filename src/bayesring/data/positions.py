@@ -156,10 +156,8 @@ def _next_months(times: NDArray[Any], n: int) -> NDArray[Any] | None:
     if not apart.size or not np.all(apart > 0):
         return None
     dates = times.astype("M8[D]")
-    day, clock = (
-        (dates - months.astype("M8[D]")).astype(np.int64),
-        times - dates.astype(times.dtype),
-    )
+    day = (dates - months.astype("M8[D]")).astype(np.int64)
+    clock = times - dates.astype(times.dtype)
     wanted = int(day.max())
     if np.any(clock != clock[0]) or np.any(day != np.minimum(wanted, _lengths(months) - 1)):
         return None

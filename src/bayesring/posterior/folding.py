@@ -16,6 +16,7 @@ from numpy.random import Generator
 from bayesring.data.labels import NewLabels
 from bayesring.data.observations import Observations
 from bayesring.data.positions import positions_of
+from bayesring.data.splitting import left_out
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
@@ -38,7 +39,7 @@ def fold_in(
     wider, known = widen(posterior, prior, added, seed), posterior.shape
     grown = wider.at_levels([np.arange(size) for size in wider.shape])
     modes = [mode for mode, new in enumerate(added) if len(new)]
-    rows = {mode: np.flatnonzero(data.coords[:, mode] >= known[mode]) for mode in modes}
+    parts = {mode: left_out(data, data.coords[:, mode] >= known[mode])[1] for mode in modes}
     axes = {mode: _axis(added[mode]) for mode in modes}
     places = [
         (chain, row) for chain, own in enumerate(posterior.chains) for row in range(len(own.flat))
@@ -62,11 +63,10 @@ def fold_in(
         for sweep in range(sweeps):
             for mode in modes:
                 size, own = known[mode], weights[mode]
-                some = data._replace(coords=data.coords[rows[mode]], values=data.values[rows[mode]])
                 found = draw_slices(
                     streams.rng(sweep, Purpose.SLICES, mode),
                     (cores, own, mode, size),
-                    some,
+                    parts[mode],
                     priors[mode],
                     (posterior.likelihood, draws.nuisance[row]),
                 )
