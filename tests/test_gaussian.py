@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, kstest, norm
 
-from bayesring.likelihoods.gaussian import LEVELS, NORMAL_TAILS, Gaussian, draw_truncated_gamma
+from bayesring.likelihoods.gaussian import Gaussian, draw_truncated_gamma
+from bayesring.model.tails import LEVELS, NORMAL_TAILS
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,11 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             progress=progress,
         )
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
         modes: Sequence[str] | None = None,
@@ -95,7 +96,14 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         named, before = value if y is None else None, getattr(self, "posterior_", None)
         try:
             super().fit(
-                X, codes, shape=shape, modes=modes, value=named, positions=positions, **kept
+                X,
+                codes,
+                sample_weight,
+                shape=shape,
+                modes=modes,
+                value=named,
+                positions=positions,
+                **kept,
             )
         finally:
             if getattr(self, "posterior_", None) is not before:  # an interrupted fit, perhaps

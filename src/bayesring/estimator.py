@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from numpy.random import Generator, RandomState
 from sklearn.base import BaseEstimator
 from sklearn.utils import RegressorTags, Tags
-from sklearn.utils.metaestimators import available_if
 
 from bayesring.checkpoint.manifest import seed_in
-from bayesring.checks import check_fits
 from bayesring.data import inputs
+from bayesring.data.extras import check_carried, given_arguments
 from bayesring.data.labels import Labels
-from bayesring.data.observations import (
-    COMPACT,
-    Observations,
-    in_order,
-    joined,
-    renumbered,
-    standardised,
-)
-from bayesring.data.positions import axes_of, placed, prolonged
+from bayesring.data.observations import COMPACT, Observations, in_order, merged
+from bayesring.data.positions import axes_of, placed
 from bayesring.engine.threads import Threads
 from bayesring.fitting import (
     NOTHING_KEPT,
@@ -35,16 +24,16 @@ from bayesring.fitting import (
     Keep,
     fit_files,
     fit_memory,
-    fit_more,
+    moments_of,
     open_files,
     survey_files,
 )
+from bayesring.growing import Growing
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
-from bayesring.ordering import in_line, ordered, rebound, refuse_order
-from bayesring.posterior import Posterior, folding
+from bayesring.ordering import ordered, refuse_order
+from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import describe, read_model
-from bayesring.predicting import Predicting
 from bayesring.priors import ModePrior, RingPrior
 from bayesring.settings import Settings, resolve
 
@@ -52,7 +41,7 @@ if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
 
 
-class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
+class TensorRing(Growing, BaseEstimator):  # type: ignore[misc]
     """Bayesian tensor ring: completes a tensor from some of its cells, with error bars.
 
     Parameters
@@ -60,7 +49,8 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
     rank : "auto" (grows in warm-up, by thin strands, until held-out predictions get worse), a
         number or one number per bond for a single ring, or a policy of `bayesring.model.rank`
         (`StrandGrowth`, `Adaption`, `Truncation`, `FixedRank`) with settings of your own
-    likelihood : "gaussian", "bernoulli", or an object of `bayesring.likelihoods`
+    likelihood : "gaussian"; "student-t" for outliers; "negative-binomial" or "poisson" for counts;
+        "bernoulli" for 0 and 1; "ordinal" for ratings; or an object of `bayesring.likelihoods`
     inference : "gibbs", which samples, or "online-em", which learns from mini-batches, from files
         larger than memory too, and then samples for a short while, or, where there are too many
         data for that, gives rougher intervals
@@ -149,11 +139,16 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
         modes: Sequence[str] | None = None,
         value: str | None = None,
         positions: Mapping[str | int, Any] | None = None,
+        exposure: Any = None,
+        value_error: Any = None,
+        value_lower: Any = None,
+        value_upper: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
     ) -> Self:
@@ -169,6 +164,12 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         coordinates lie, for modes that are ordered: one number or time per coordinate, increasing
         or decreasing, by name or number of the mode.
 
+        More may be known of the observations: one number per row, or the name of a column.
+        `sample_weight` w counts a row as w equal rows; `exposure` is the time, area or population
+        of a count; `value_error` is the standard deviation with which a value was measured, on top
+        of the noise that is learned; `value_lower` and `value_upper` are ends between which a
+        missing value lies, such as a detection limit.
+
         Or, with online EM, given the path of Parquet data (a file or a folder), which are never
         held in memory; `modes` and `value` name their columns.
 
@@ -179,13 +180,24 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         and raises the interrupt again.
         """
         keep = Keep(checkpoint, checkpoint_every)
+        extras = given_arguments(
+            sample_weight=sample_weight,
+            exposure=exposure,
+            value_error=value_error,
+            value_lower=value_lower,
+            value_upper=value_upper,
+        )
         if isinstance(X, (str, os.PathLike)):
             if positions is not None:
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
+            if extras:
+                raise ValueError(
+                    f"{next(iter(extras))} is for data in memory, but X is the path of a file."
+                )
             files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
             return self.fit_rows(files, survey_files(files, self.progress), keep)
         wanted = self.shape if shape is None else shape
-        data, labels, kind = inputs.observe(X, y, wanted, modes, value)
+        data, labels, kind = inputs.observe(X, y, wanted, modes, value, extras)
         if positions is not None:
             labels = placed(labels, positions, data.shape)
         return self.fit_observations(data, labels, kind, keep)
@@ -201,18 +213,20 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         settings = self._settings(labels.names, keep=keep)
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
+        check_carried(data.given, likelihood)
         for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=3)
         settings.check_ring_fits(data.shape, len(data.values))
         axes = axes_of(labels, data.shape)
         settings = ordered(settings, axes, labels.names, len(data.values))
-        kept = len(data.values) < COMPACT
+        n, kept = len(data.values), len(data.values) < COMPACT
         if kept:
-            data = in_order(data)
+            data = merged(in_order(data))
+        settings = settings.bound(moments_of(data.values), labels.names, data.shape)
         found = fit_memory(data, settings, axes, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = labels, kind
-        self.n_observations_, self.observed_ = len(data.values), data if kept else None
+        self.n_observations_, self.observed_ = n, data if kept else None
         if found.outcome.interrupt is not None:
             raise found.outcome.interrupt
         self._warn_of(self._diagnose(), stacklevel=4)
@@ -226,6 +240,7 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         """
         settings = self._settings(survey.labels.names, keep=keep)
         refuse_order(settings, "files")
+        settings = settings.bound(survey.moments, survey.labels.names, survey.shape)
         found = fit_files(files, survey, settings, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None
@@ -237,81 +252,6 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
             ) from failure
         self._warn_of(self._diagnose(), stacklevel=4)
         return self
-
-    @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
-        """Go on with new observations; only for online EM. The first call fits.
-
-        What was learned before enters as a prior: the old observations are not needed again. If
-        they are kept (`observed_`), short chains over all observations give the draws.
-        Coordinates or labels beyond those known make their modes grow, and new slices start from
-        what the known ones have in common. Noise and units stay as the first call found them.
-        Interrupted, it leaves the model as it was.
-        """
-        if not hasattr(self, "posterior_"):
-            return self.fit(X, y, shape=shape)
-        posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
-        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
-        posterior.likelihood.check(data.values)
-        labels = prolonged(labels, data.shape)
-        data = data._replace(location=posterior.location, scale=posterior.scale)
-        prior = rebound(self.prior_, axes_of(labels, data.shape))
-        model = settings.model._replace(likelihood=posterior.likelihood, prior=prior)
-        everything = joined(self.observed_, data)
-        estimates, drawn = fit_more(self.estimates_, data, model, settings, everything)
-        # only here, at the end, anything changes
-        self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
-        self.estimates_, self.labels_, self.observed_ = estimates, labels, everything
-        self.prior_ = prior
-        self.n_observations_ += len(data.values)
-        self._set_fitted()
-        return self
-
-    def fold_in(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
-        """A new model that also knows the labels of new observations, without refitting.
-
-        Every row of `X` must have a label, or a coordinate, that the fit did not know: the day
-        after the last, a new station. In every kept draw the slices of new labels are drawn given
-        their observations; see `bayesring.posterior.folding`. Known slices, noise and rank stay as
-        they are, so it takes moments; after many new observations, fit anew. This model does not
-        change, and the new one does not go on with `partial_fit`.
-        """
-        posterior = self._posterior()
-        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
-        posterior.likelihood.check(data.values)
-        check_fits(
-            16 * sum(len(own.flat) * own.size.parameters(data.shape) for own in posterior.chains),
-            f"the draws of a model of shape {data.shape}",
-            "give new labels numbers next to the old ones.",
-        )
-        is_new = np.any(data.coords >= posterior.shape, axis=1)
-        if not len(is_new):
-            raise ValueError("fold_in needs at least one row with a value.")
-        if not is_new.all():
-            raise ValueError(
-                "fold_in is for rows with a label that the model does not know, but row "
-                f"{int(np.argmin(is_new))} of those with a value has none; fit anew with these."
-            )
-        labels = prolonged(labels, data.shape)
-        added = tuple(
-            np.arange(size, grown) if own is None else own[size:]
-            for own, size, grown in zip(labels.levels, posterior.shape, data.shape, strict=True)
-        )
-        standard = standardised(data, posterior.location, posterior.scale)
-        folded = folding.fold_in(posterior, self.prior_, added, standard, self.seed_)
-        lines = in_line(self.prior_, labels, data.shape)
-        ring = copy.copy(self)
-        ring.posterior_ = folded.at_levels(lines)
-        ring.labels_ = labels.at(lines)
-        ring.prior_ = rebound(self.prior_, axes_of(ring.labels_, data.shape))
-        everything = joined(self.observed_, data)
-        ring.observed_ = None if everything is None else in_order(renumbered(everything, lines))
-        if self.held_out_ is not None:
-            ring.held_out_ = renumbered(self.held_out_, lines)
-        ring.estimates_ = []
-        ring.n_observations_ = self.n_observations_ + len(data.values)
-        ring._set_fitted()
-        return ring
 
     def _settings(
         self, names: Sequence[str] = (), seed: int | None = None, keep: Keep = NOTHING_KEPT
@@ -353,13 +293,6 @@ class TensorRing(Predicting, BaseEstimator):  # type: ignore[misc]
         self.shape_ = self.posterior_.shape
         self.rank_ = self.posterior_.chains[0].rank
         self.n_features_in_ = len(self.shape_)
-
-    def _learns_on(self) -> bool:
-        if self.inference == "online-em":
-            return True
-        raise AttributeError(
-            f"partial_fit needs inference='online-em', but inference is {self.inference!r}."
-        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -20,7 +20,7 @@ from bayesring.infer.estimate import RingEstimate
 from bayesring.infer.state import Draws, Outcome
 from bayesring.likelihoods import Likelihood
 from bayesring.model.spec import Model
-from bayesring.model.types import Axis
+from bayesring.model.types import Axis, FloatArray, Moments
 from bayesring.settings import Settings
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def fit_memory(
     parts += tuple(each.positions for each in axes or () if each.positions is not None)
     known = "" if keep.folder is None else digest(*parts)
     likelihood = settings.model.likelihood
-    location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
+    location, scale = likelihood.units(_seen(data))
     units = Units(data.shape, location, scale)
     data = standardised(data, location, scale)
     model = bound(settings.model, data.shape, axes)
@@ -168,6 +168,30 @@ def fit_more(
         return online.learn_more(
             estimates, data, model.likelihood, model.prior, learning, engine, everything
         )
+
+
+def moments_of(values: FloatArray) -> Moments:
+    """What a likelihood needs to know about values in memory."""
+    whole = np.asarray(values, dtype=float)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, variance = float(whole.mean()), float(whole.var())
+    return Moments(
+        mean,
+        variance,
+        float(whole.min()),
+        float(whole.max()),
+        bool(np.all((whole == 0) | (whole == 1))),
+        float(4 * np.finfo(float).eps),
+        bool(np.all(whole % 1 == 0)),
+    )
+
+
+def _seen(data: Observations) -> FloatArray:
+    """The values that were observed themselves, or else what stands for them, in order."""
+    values, censored = data.values, data.given.censored
+    if censored is not None and not censored.all():
+        values = values[~censored]
+    return np.sort(values).astype(float, copy=False)
 
 
 def bound(model: Model, shape: Sequence[int], axes: Sequence[Axis] | None = None) -> Model:

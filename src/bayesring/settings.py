@@ -17,16 +17,28 @@ from bayesring.engine.threads import count_threads
 from bayesring.infer.chains import Length, Sampling
 from bayesring.infer.members import Learning
 from bayesring.infer.problem import Method
-from bayesring.likelihoods import Bernoulli, Gaussian, Likelihood
+from bayesring.likelihoods import (
+    Bernoulli,
+    Gaussian,
+    Likelihood,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    StudentT,
+)
 from bayesring.model.rank import FixedRank, RankPolicy, StrandGrowth
 from bayesring.model.spec import Model
-from bayesring.model.types import RingSize
+from bayesring.model.types import Moments, RingSize
 from bayesring.priors import Fixed, ModePrior, NormalWishart, RingPrior
 from bayesring.wording import shown
 
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "gaussian": Gaussian,
+    "student-t": StudentT,
     "bernoulli": Bernoulli,
+    "negative-binomial": NegativeBinomial,
+    "poisson": Poisson,
+    "ordinal": Ordinal,
 }
 HIERARCHICAL, PAPER = "hierarchical", "paper"
 INFERENCES = ("gibbs", "online-em")
@@ -74,6 +86,11 @@ class Settings(NamedTuple):
     seed: int
     n_jobs: int
     progress: bool
+
+    def bound(self, moments: Moments, names: Sequence[str], shape: tuple[int, ...]) -> Settings:
+        """The settings with a likelihood that knows the values and the modes."""
+        likelihood = self.model.likelihood.bind(moments, names, shape)
+        return self._replace(model=self.model._replace(likelihood=likelihood))
 
     def facts(self) -> dict[str, str]:
         """Everything but the data that a result depends on, as text."""

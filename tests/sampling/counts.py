@@ -20,8 +20,12 @@ class Counts(Likelihood):
 
     r: float = 3.0
 
-    augments: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
+
+    carries: ClassVar = frozenset({"weight", "offset", "exposure"})
+
+    def augments(self, given):
+        return True
 
     def predictor(self, fitted, given):
         return fitted if given.exposure is None else fitted + np.log(given.exposure)
@@ -31,7 +35,7 @@ class Counts(Likelihood):
         weight = random_polyagamma(values + self.r, odds, random_state=rng)
         return WorkingResponse(weight, 0.5 * (values - self.r) - weight * (odds - fitted))
 
-    def statistics(self, fitted, values, nuisance, given=NOTHING, response=None):
+    def statistics(self, fitted, values, nuisance, given=NOTHING, rng=None, response=None):
         return np.array([self.log_prob(fitted, values, nuisance, given).sum(), values.size])
 
     def log_prob(self, fitted, values, nuisance, given=NOTHING):

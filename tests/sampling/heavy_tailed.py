@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln
@@ -21,8 +20,11 @@ class StudentT(Likelihood):
     alpha0: float = 3.0
     beta0: float = 2.0
 
-    augments: ClassVar[bool] = True
-    sees_response: ClassVar[bool] = True
+    def augments(self, given):
+        return True
+
+    def draws_for_statistics(self, given):
+        return True
 
     def initial_nuisance(self):
         return np.array([2.0])
@@ -39,8 +41,9 @@ class StudentT(Likelihood):
         weight = nuisance[0] * rng.gamma(0.5 * (self.df + 1), size=fitted.shape) / rate
         return WorkingResponse(weight, weight * values)
 
-    def statistics(self, fitted, values, nuisance, given=NOTHING, response=None):
+    def statistics(self, fitted, values, nuisance, given=NOTHING, rng=None, response=None):
         """Log likelihood, count, and the sum of u (y - f)^2: u is in the response."""
+        response = response or self.augment(rng, fitted, values, nuisance)
         squares = response.weight / nuisance[0] * (values - fitted) ** 2
         return np.array([self.log_prob(fitted, values, nuisance).sum(), values.size, squares.sum()])
 

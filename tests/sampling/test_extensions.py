@@ -222,7 +222,7 @@ def test_heavy_tails(seed):
 def test_the_ladder_sees_a_forgotten_augmentation(monkeypatch, seed):
     """The noise's conditional without the weights u."""
 
-    def wrong(self, fitted, values, nuisance, given=None, response=None):
+    def wrong(self, fitted, values, nuisance, given=None, rng=None, response=None):
         return np.array([0.0, values.size, np.sum((values - fitted) ** 2)])
 
     monkeypatch.setattr(StudentT, "statistics", wrong)

@@ -16,6 +16,7 @@ from bayesring.infer.chains import Length, Sampling, run_chains
 from bayesring.infer.problem import Method
 from bayesring.model.rank import FixedRank
 from bayesring.model.spec import Model
+from bayesring.model.types import NOTHING
 from bayesring.priors import Fixed, GammaProcess, RingPrior
 from tests.models import LIKELIHOODS, name_of, random_coords
 
@@ -65,12 +66,12 @@ def test_chains_use_every_stream_once(rng, monkeypatch, likelihood):
     assert whole > 2 * len(SHAPE)
     expected = {
         Purpose.SLICES: whole + len(cut),
-        Purpose.AUGMENT: len(blocks) if likelihood.augments else 0,
+        Purpose.AUGMENT: len(blocks) if likelihood.augments(NOTHING) else 0,
         Purpose.HYPER: len(SHAPE),
         Purpose.WEIGHTS: len(SHAPE),
         Purpose.GAINS: len(SHAPE),
         Purpose.NUISANCE: 1,
-        Purpose.STATISTICS: first if likelihood.sees_response else 0,
+        Purpose.STATISTICS: first if likelihood.draws_for_statistics(NOTHING) else 0,
     }
     counts = Counter(Purpose(counter % PURPOSES) for *_, counter, _ in used)
     assert counts.pop(Purpose.START) == CHAINS * len(SHAPE)

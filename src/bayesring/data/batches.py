@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesring.data.observations import Observations, in_order
 from bayesring.engine.streams import Purpose, Streams
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
 
 
 class Chunk(NamedTuple):
@@ -24,6 +24,8 @@ class Chunk(NamedTuple):
     """(D, n) int32, indices of every mode."""
     values: FloatArray
     """(n,)."""
+    given: Given = NOTHING
+    """What else is known about the rows."""
 
 
 class Rows(Protocol):
@@ -42,7 +44,7 @@ class ArrayRows:
 
     def __init__(self, data: Observations) -> None:
         data = in_order(data)
-        self._columns, self._values = data.coords.T, data.values
+        self._columns, self._values, self._given = data.coords.T, data.values, data.given
         self.counts: Sequence[IntArray] = [
             np.bincount(column, minlength=n).astype(np.int64)
             for column, n in zip(self._columns, data.shape, strict=True)
@@ -51,19 +53,20 @@ class ArrayRows:
     def chunks(self, streams: Streams, epoch: int) -> Iterator[Chunk]:
         """All rows at once, shuffled."""
         order = streams.rng(epoch, Purpose.SHUFFLE).permutation(len(self._values))
-        yield Chunk(self._columns.take(order, axis=1), self._values[order])
+        columns = self._columns.take(order, axis=1)
+        yield Chunk(columns, self._values[order], self._given.at(order))
 
 
 def one_pass(
     rows: Rows, streams: Streams, size: int, epoch: int = 0
 ) -> Generator[Chunk, None, None]:
     """All rows in batches; columns (2 D - 1, n), as `kernels.gradient` expects them."""
-    for columns, values in rows.chunks(streams, epoch):
+    for columns, values, given in rows.chunks(streams, epoch):
         doubled = np.concatenate([columns, columns[:-1]])
         for begin in range(0, len(values), size):
             cut = slice(begin, begin + size)
             own = np.ascontiguousarray(doubled[:, cut])
-            yield Chunk(own, values[cut].astype(float, copy=False))
+            yield Chunk(own, values[cut].astype(float, copy=False), given.at(cut))
 
 
 class Position(NamedTuple):

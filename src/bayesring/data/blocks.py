@@ -39,7 +39,7 @@ class Block(NamedTuple):
     is_part: bool
     """Whether the block has a single slice, with more of its observations in other blocks."""
     given: Given = NOTHING
-    """Weights, offsets and exposures of the observations."""
+    """What else is known about the observations."""
 
     @property
     def slices(self) -> slice:
@@ -51,6 +51,11 @@ class Block(NamedTuple):
         """(n,) the mode's own index of each observation."""
         indices = np.arange(self.slices.start, self.slices.stop, dtype=np.int32)
         return np.repeat(indices, np.diff(self.bounds))
+
+    def along(self, mode: int) -> IntArray:
+        """(n,) index of each observation in any mode."""
+        place = (mode - self.mode) % (len(self.others) + 1)
+        return self.others[place - 1] if place else self.own
 
 
 def blocks_of_modes(

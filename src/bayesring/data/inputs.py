@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from bayesring.checks import (
     check_coordinates,
@@ -12,9 +15,18 @@ from bayesring.checks import (
     check_shape,
     check_within,
 )
+from bayesring.data.extras import (
+    ENDS,
+    Extras,
+    between,
+    columns_of,
+    positive_rows,
+    read_extras,
+)
 from bayesring.data.labels import Labels, NewLabels, plain_labels
 from bayesring.data.observations import Observations
 from bayesring.data.tables import (
+    Coded,
     add_columns,
     check_names,
     code_more,
@@ -29,6 +41,8 @@ from bayesring.data.tables import (
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.wording import shown
 
+NOTHING_MORE: Extras = MappingProxyType({})
+
 
 def observe(
     X: Any,
@@ -36,10 +50,11 @@ def observe(
     shape: tuple[int, ...] | None,
     modes: Sequence[str] | None,
     value: str | None,
+    extras: Extras = NOTHING_MORE,
 ) -> tuple[Observations, Labels, str | None]:
     """Observations, their labels, and the library of the table, if `X` is one.
 
-    See `TensorRing.fit` for the accepted types.
+    See `TensorRing.fit` for the accepted types. Rows of weight zero are left out.
     """
     if not is_table(X):
         if value is not None:
@@ -47,17 +62,51 @@ def observe(
                 f"value names a column of a table, but X is of type {type(X).__name__}; give a "
                 "pandas, polars or pyarrow table, or coordinates and y."
             )
-        data = check_observations(X, y, shape)
+        data = _observe_coordinates(X, y, shape, extras)
         return data, _named(plain_labels(len(data.shape)), modes), None
     frame = open_table(X, "X")
-    coded = code_table(frame, find_columns(frame, modes, value, y is not None), y)
-    data = coded.observations
+    found = read_extras(extras, len(frame), frame)
+    rest = frame.drop(columns_of(extras)) if columns_of(extras) else frame
+    columns = find_columns(rest, modes, value, y is not None)
+    rows = positive_rows(found)
+    if rows is not None:
+        frame, y = frame.filter(rows.tolist()), None if y is None else np.asarray(y)[rows]
+        found = {name: each[rows] for name, each in found.items()}
+    data, labels = observations_of_table(code_table(frame, columns, y), found)
     if shape is not None and check_shape(shape, data.coords) != data.shape:
         raise ValueError(
             f"shape {tuple(shape)} does not fit the labels of the table, which has "
             f"{data.shape} of them; leave shape out."
         )
-    return data, coded.labels, kind_of(frame)
+    return data, labels, kind_of(frame)
+
+
+def observations_of_table(
+    coded: Coded, found: Mapping[str, FloatArray]
+) -> tuple[Observations, Labels]:
+    """The rows with a value, or with ends of one, and what else is known about them."""
+    values, given = between(coded.values, found)
+    data = coded._replace(values=values).observations
+    return data._replace(given=given.at(~np.isnan(values))), coded.labels
+
+
+def _observe_coordinates(
+    X: Any, y: Any, shape: tuple[int, ...] | None, extras: Extras
+) -> Observations:
+    """Observations at coordinates."""
+    if not extras:
+        return check_observations(X, y, shape)
+    coords = check_coordinates(X)
+    found = read_extras(extras, len(coords))
+    if any(name in found for name in ENDS):
+        numbers = np.full(len(coords), np.nan) if y is None else np.asarray(y, dtype=float)
+        y, given = between(numbers, found)
+    else:
+        given = between(np.empty(0), found)[1]
+    rows = positive_rows(found)
+    if rows is not None:
+        coords, y, given = coords[rows], np.asarray(y)[rows], given.at(rows)
+    return check_observations(coords, y, shape)._replace(given=given)
 
 
 def _named(labels: Labels, modes: Sequence[str] | None) -> Labels:

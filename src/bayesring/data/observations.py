@@ -12,9 +12,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bayesring.kernels import sorting
-from bayesring.model.types import FloatArray, IntArray, Observations
+from bayesring.model.types import FloatArray, Given, IntArray, Observations
 
-__all__ = ["COMPACT", "HeldOut", "Observations", "in_order", "joined", "standardised"]
+__all__ = [
+    "COMPACT",
+    "HeldOut",
+    "Observations",
+    "both",
+    "in_order",
+    "joined",
+    "merged",
+    "standardised",
+]
 
 COMPACT = 500_000
 """Number of observations from which values are stored in float32."""
@@ -63,16 +72,67 @@ def in_order(data: Observations) -> Observations:
     return Observations(columns.T, values, data.shape)
 
 
+def merged(data: Observations) -> Observations:
+    """Sorted observations in which equal ones have become one of their total weight.
+
+    An observation of weight w is thus the same as w observations, to the last bit.
+    """
+    given = data.given._replace(weight=None)
+    columns = [*data.coords.T, data.values, *(each for each in given if each is not None)]
+    new = np.ones(len(data.values), dtype=bool)
+    new[1:] = False
+    for column in columns:
+        before, after = column[:-1], column[1:]
+        new[1:] |= ~((before == after) | ((before != before) & (after != after)))
+    if new.all() and data.given.weight is None:
+        return data
+    weight = np.ones(len(new)) if data.given.weight is None else data.given.weight
+    total = np.add.reduceat(weight, np.flatnonzero(new))
+    kept = np.ascontiguousarray(data.coords[new].T).T
+    more = given.at(new)._replace(weight=None if np.all(total == 1.0) else total)
+    return data._replace(coords=kept, values=data.values[new], given=more)
+
+
 def joined(old: Observations | None, new: Observations) -> Observations | None:
     """All observations in order, in the units of the data; None if the old ones are not kept.
 
     Modes may have grown. The units named by `new` are left out.
     """
-    if old is None or not (old.given.is_empty and new.given.is_empty):
+    if old is None:
         return None
     coords = np.concatenate([old.coords, new.coords])
     values = np.concatenate([old.values, new.values])
-    return in_order(Observations(coords, values, new.shape)) if len(values) < COMPACT else None
+    given = both(old, new)
+    if len(values) >= COMPACT:
+        return None
+    return in_order(Observations(coords, values, new.shape, given=given))
+
+
+ABSENT = Given(
+    weight=np.ones(1),
+    offset=np.zeros(1),
+    exposure=np.ones(1),
+    error=np.zeros(1),
+    lower=np.full(1, np.nan),
+    upper=np.full(1, np.nan),
+)
+"""What stands for a field that some observations lack."""
+
+
+def both(one: Observations, other: Observations) -> Given:
+    """What is known about observations of two sets, one after the other."""
+    fields: list[Any] = []
+    for a, b, absent in zip(one.given, other.given, ABSENT, strict=True):
+        if a is None and b is None:
+            fields.append(None)
+            continue
+        assert absent is not None  # groups are not kept
+        parts = [
+            np.broadcast_to(absent, len(own.values)) if each is None else each
+            for each, own in ((a, one), (b, other))
+        ]
+        fields.append(np.concatenate(parts))
+    return Given(*fields)
 
 
 Cells = TypeVar("Cells", Observations, HeldOut)
@@ -89,17 +149,19 @@ def standardised(data: Observations, location: float, scale: float) -> Observati
     """Values in standard units: converted now if the data are in order, else when sorted."""
     if len(data.values) >= COMPACT:
         return data._replace(location=location, scale=scale)
-    return data._replace(values=(data.values.astype(float) - location) / scale)
+    given = data.given.in_units(location, scale)
+    return data._replace(values=(data.values.astype(float) - location) / scale, given=given)
 
 
 def _in_order_with_given(data: Observations, value_type: Any) -> Observations:
     """`in_order` with one sort over all fields of an observation, so that they stay together."""
     values = (np.asarray(data.values, dtype=float) - data.location) / data.scale
-    carried = [each for each in data.given if each is not None]
+    given = data.given.in_units(data.location, data.scale)
+    carried = [each for each in given if each is not None]
     order = np.lexsort([*reversed(carried), values, *reversed(data.coords.T)])
     columns = np.ascontiguousarray(data.coords[order].T, dtype=np.int32)
     ordered = values[order].astype(value_type)
-    return Observations(columns.T, ordered, data.shape, given=data.given.at(order))
+    return Observations(columns.T, ordered, data.shape, given=given.at(order))
 
 
 def _value_type(n: int) -> type[np.floating[Any]]:

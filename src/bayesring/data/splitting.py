@@ -46,6 +46,8 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
         held[rng.permutation(n)[:n_held]] = True
     else:
         held = hold_out_alike(data, pattern, rng, min(int(SHARE * n), MOST_ALIKE))
+    if data.given.censored is not None:  # what was not observed cannot judge
+        held &= ~data.given.censored
     return _some(data, ~held), Held(_some(data, held), np.flatnonzero(held), pattern)
 
 

@@ -200,12 +200,11 @@ UPDATES = {"slice": JOINT, "entry": ENTRYWISE}
 
 def statistics(task: StatisticsTask, block: Block) -> FloatArray:
     """The likelihood's statistics of the block's observations at the current entries."""
-    likelihood, response = task.likelihood, None
-    predictor = fitted(task.flat, block)
-    if likelihood.sees_response:
+    likelihood, rng = task.likelihood, None
+    given = likelihood.locate(block.given, block.along)
+    if likelihood.draws_for_statistics(given):
         rng = task.streams.rng(task.scan, Purpose.STATISTICS, block.mode, block.number)
-        response = likelihood.augment(rng, predictor, block.values, task.nuisance, block.given)
-    return likelihood.statistics(predictor, block.values, task.nuisance, block.given, response)
+    return likelihood.statistics(fitted(task.flat, block), block.values, task.nuisance, given, rng)
 
 
 def working_response(task: CoreTask, block: Block) -> WorkingResponse:
@@ -215,15 +214,11 @@ def working_response(task: CoreTask, block: Block) -> WorkingResponse:
     give the same values.
     """
     likelihood, offset = task.likelihood, block.given.offset
-    if likelihood.augments:
+    given, rng, predictor = likelihood.locate(block.given, block.along), None, block.values
+    if likelihood.augments(given):
         rng = task.streams.rng(task.scan, Purpose.AUGMENT, block.mode, block.number)
-        weight, shift = likelihood.augment(
-            rng, fitted(task.flat, block), block.values, task.nuisance, block.given
-        )
-    else:
-        weight, shift = likelihood.augment(
-            None, block.values, block.values, task.nuisance, block.given
-        )
+        predictor = fitted(task.flat, block)
+    weight, shift = likelihood.augment(rng, predictor, block.values, task.nuisance, given)
     return WorkingResponse(weight, shift if offset is None else shift - weight * offset)
 
 

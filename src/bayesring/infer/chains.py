@@ -213,8 +213,9 @@ def explore(
             moments = watch.recent if adapts else watch.settled
             due = moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0
             if calibrates and due:
+                given = problem.likelihood.locate(watch.data.given, watch.data.along)
                 likelihood = problem.likelihood.calibrate(
-                    watch.data.values, moments.mean, moments.variance
+                    watch.data.values, moments.mean, moments.variance, given=given
                 )
                 chain.likelihood = likelihood
                 problem = problem._replace(likelihood=likelihood)

@@ -96,8 +96,8 @@ def learn(
     """
     work = Workspace(estimate, setting)
     position = estimate.position
-    for (columns, values), after in batches:
-        work.learn(columns, values, rate, expects)
+    for chunk, after in batches:
+        work.learn(chunk, rate, expects)
         position = after
     return work.frozen()._replace(position=position)
 
@@ -146,8 +146,8 @@ def add(
     for movable in (fresh, None) if met else (None,):
         work = Workspace(reading.restarted(new, new.core_list), setting)
         for epoch, rate in enumerate(rates):
-            for columns, values in one_pass(rows, streams, batch_size, epoch):
-                work.move_cores(columns, values, rate, movable)
+            for chunk in one_pass(rows, streams, batch_size, epoch):
+                work.move_cores(chunk, rate, movable)
         new = work.frozen()
     new = measure(new, rows, streams, batch_size, setting)
     new = new._replace(
@@ -178,6 +178,7 @@ class Workspace:
         self.statistics, self.spreads = estimate.statistics, list(estimate.spreads)
         self.batches, self.unweighed = estimate.batches, estimate.unweighed
         self.rows_seen, self.e_steps = estimate.rows_seen, estimate.e_steps
+        self.rows_remembered = estimate.rows_remembered
         self._n, self._shape = estimate.n_observations, estimate.shape
         self._totals = np.maximum(np.concatenate(estimate.counts), 1).astype(float)
         self.gradient = np.zeros(self.flat.size)
@@ -207,6 +208,7 @@ class Workspace:
             batches=self.batches,
             unweighed=self.unweighed,
             rows_seen=self.rows_seen,
+            rows_remembered=self.rows_remembered,
             e_steps=self.e_steps,
         )
 
@@ -217,23 +219,19 @@ class Workspace:
         else:
             self.ring = ring.flatten(self.cores)._replace(flat=self.flat)
 
-    def learn(self, columns: IntArray, values: FloatArray, rate: float, expects: bool) -> None:
+    def learn(self, chunk: Chunk, rate: float, expects: bool) -> None:
         """M-step on one batch; E-step if due."""
-        self.move_cores(columns, values, rate)
+        self.move_cores(chunk, rate)
         self.batches += 1
-        self.unweighed += len(values)
-        if self.batches % max(E_STEP, sum(self._shape) // len(values)) == 0:
+        self.unweighed += len(chunk.values)
+        if self.batches % max(E_STEP, sum(self._shape) // len(chunk.values)) == 0:
             if self._learned:
                 self._move_weights(rate)
             if expects:
                 self.expect()
 
     def move_cores(
-        self,
-        columns: IntArray,
-        values: FloatArray,
-        rate: float,
-        movable: NDArray[np.bool] | None = None,
+        self, chunk: Chunk, rate: float, movable: NDArray[np.bool] | None = None
     ) -> None:
         """M-step on the slices that a batch touches; gradients of the weights are accumulated.
 
@@ -242,8 +240,8 @@ class Workspace:
         self.weight_gradient += self._setting.engine.learn(
             self.flat,
             self.ring,
-            columns,
-            self._respond(columns, values),
+            chunk.columns,
+            self._respond(chunk),
             self._rows,
             self._totals,
             (self.gradient, self.curvature),
@@ -254,12 +252,14 @@ class Workspace:
             rate,
         )
 
-    def _respond(self, columns: IntArray, values: FloatArray) -> FloatArray:
+    def _respond(self, chunk: Chunk) -> FloatArray:
         """Slope and weight of every observation of a batch, (2, n), at the current ring."""
-        likelihood = self._setting.likelihood
-        fitted = self._setting.engine.entries(self.ring, columns)
-        response = likelihood.expect(fitted, values, self.nuisance)
-        found = likelihood.statistics(fitted, values, self.nuisance, response=response)
+        likelihood, (columns, values, given) = self._setting.likelihood, chunk
+        given = likelihood.locate(given, columns.__getitem__)
+        entries = self._setting.engine.entries(self.ring, columns)
+        fitted = entries if given.offset is None else entries + given.offset
+        response = likelihood.expect(fitted, values, self.nuisance, given)
+        found = likelihood.statistics(fitted, values, self.nuisance, given, response=response)
         self._remember(found, len(values))
         weight, shift = response
         return np.stack([shift - weight * fitted, weight])
@@ -280,7 +280,8 @@ class Workspace:
         if self.statistics is None:
             self.statistics = whole
         self.rows_seen += n
-        share = min(n / min(self.rows_seen, self._n, HORIZON), 1.0)
+        self.rows_remembered += n
+        share = min(n / min(self.rows_remembered, self._n, HORIZON), 1.0)
         self.statistics = (1 - share) * self.statistics + share * whole
 
     def _move_weights(self, rate: float) -> None:
@@ -315,6 +316,8 @@ class Workspace:
         self.e_steps += 1
         if self.statistics is not None:
             self.nuisance = likelihood.expect_nuisance(self.statistics, self.nuisance)
+            if likelihood.forgets:
+                self.rows_remembered = 0
         now = self.frozen()
         for mode, counts in enumerate(self._before.counts):
             empty = np.flatnonzero(counts == 0)
@@ -328,11 +331,11 @@ class Workspace:
         self.curvature[:] = 0.0
         sums, touched = (self.gradient, self.curvature), np.empty(batch_size, dtype=np.int64)
         endless = np.full_like(self._totals, np.inf)
-        for columns, values in batches:
-            response = self._respond(columns, values)
+        for chunk in batches:
+            response = self._respond(chunk)
             for mode in range(len(self._shape)):
                 self._setting.engine.add_gradient(
-                    self.ring, mode, columns, response, self._rows, endless, sums, touched
+                    self.ring, mode, chunk.columns, response, self._rows, endless, sums, touched
                 )
         self.gradient[:] = 0.0
         self._rows[1][:] = 0

@@ -74,6 +74,8 @@ class RingEstimate(NamedTuple):
     unweighed: int = 0
     """Number of observations since the last update of the weights."""
     rows_seen: int = 0
+    rows_remembered: int = 0
+    """Rows that the statistics hold at most."""
     """Number of observations processed so far."""
     e_steps: int = 0
     width: float = 1.0
@@ -133,6 +135,7 @@ def restarted(estimate: RingEstimate, cores: Sequence[FloatArray]) -> RingEstima
             batches=0,
             unweighed=0,
             rows_seen=0,
+            rows_remembered=0,
         )
     )
 

@@ -47,7 +47,8 @@ def ranks_left_out(
 ) -> FloatArray:
     """F(y_n) under the draws of chains that have not seen y_n, (M,), in the order of `data`.
 
-    Depends on the seed and on the observations alone, not on who works.
+    Without values of which only the ends are known. Depends on the seed and on the observations
+    alone, not on who works.
     """
     places = folds_of(data, FOLDS, crossing.seed)
     ranks = np.empty(len(data.values))
@@ -58,7 +59,8 @@ def ranks_left_out(
         starts = list(zip(states, streams, strict=False))
         ask = partial(_ranks, problem=problem, held=held, engine=engine)
         ranks[places == fold] = np.mean(engine.map_chains(ask, starts), axis=0)
-    return ranks
+    censored = data.given.censored
+    return ranks if censored is None else ranks[~censored]
 
 
 def _ranks(
@@ -67,13 +69,14 @@ def _ranks(
     """F at the held values, averaged over the scans that count."""
     state, streams = start
     columns = np.ascontiguousarray(held.coords.T, dtype=np.int32)
+    given = problem.likelihood.locate(held.given, held.along)
     total = np.zeros(len(held.values))
     for scan in range(1, FORGET + PREDICT + 1):
         state, _ = gibbs.step(streams, scan, state, problem, engine)
         if scan > FORGET:
             flat = ring.flatten(ring.weighted(state.cores, state.weights))
             fitted = engine.entries(flat, columns)
-            if held.given.offset is not None:
-                fitted = fitted + held.given.offset
-            total += problem.likelihood.cdf(held.values, fitted, state.nuisance, held.given)
+            if given.offset is not None:
+                fitted = fitted + given.offset
+            total += problem.likelihood.cdf(held.values, fitted, state.nuisance, given)
     return total / PREDICT

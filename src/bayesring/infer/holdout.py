@@ -68,7 +68,7 @@ class Watch:
         self, flat: FlatRing, likelihood: Likelihood, nuisance: FloatArray, engine: Engine
     ) -> float:
         """Add the ring of one more scan; returns the loss of the recent scans together."""
-        given = self.data.given
+        given = likelihood.locate(self.data.given, self.data.along)
         fitted = engine.entries(flat, self._columns)
         fitted = fitted if given.offset is None else fitted + given.offset
         scan = (
@@ -76,7 +76,7 @@ class Watch:
             likelihood.variance(fitted, nuisance, given),
         )
         self.recent, self.settled = self.recent.add(*scan, RECENT), self.settled.add(*scan)
-        return likelihood.loss(self.data.values, self.recent.mean)
+        return likelihood.loss(self.data.values, self.recent.mean, given)
 
     def settle(self) -> None:
         """Reset the settled moments: scans at another rank say little."""
@@ -96,7 +96,8 @@ class Predicted(NamedTuple):
 
     def calibrated(self, likelihood: Likelihood, draws: FloatArray | None = None) -> Likelihood:
         """The likelihood calibrated by these, and by the kept `draws` of its parameters."""
-        return likelihood.calibrate(self.data.values, self.mean, self.variance, draws)
+        given = likelihood.locate(self.data.given, self.data.along)
+        return likelihood.calibrate(self.data.values, self.mean, self.variance, draws, given)
 
     def in_units(self, location: float, scale: float) -> HeldOut:
         """The same in the units of the data."""

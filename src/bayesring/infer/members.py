@@ -150,17 +150,22 @@ def look(
     )
     if batches.failure is not None and estimate.rows_seen == 0:
         raise batches.failure
-    values = course.judged.values
+    values, given = (
+        course.judged.values,
+        likelihood.locate(course.judged.given, course.judged.along),
+    )
     columns = np.ascontiguousarray(course.judged.coords.T, dtype=np.int32)
-    mean = likelihood.mean(estimate.fitted(columns, course.engine), estimate.nuisance)
-    loss = likelihood.loss(values, mean)
+    fitted = estimate.fitted(columns, course.engine)
+    fitted = fitted if given.offset is None else fitted + given.offset
+    mean = likelihood.mean(fitted, estimate.nuisance, given)
+    loss = likelihood.loss(values, mean, given)
     if not np.isfinite(loss):
         raise BrokenChain(
             f"Online EM broke down in ring {member.number} after {estimate.rows_seen:,} rows: "
             "predictions are not finite; look for extreme outliers among the values."
         )
     if judges:
-        likelihood = likelihood.calibrate(values, mean, np.zeros(values.size))
+        likelihood = likelihood.calibrate(values, mean, np.zeros(values.size), given=given)
     assert estimate.statistics is not None  # something was learned
     numbers = likelihood.describe(estimate.statistics, estimate.nuisance, course.learning.scale)
     total = likelihood.total_log_prob(estimate.statistics, estimate.nuisance)

@@ -214,6 +214,8 @@ def judge(
         draw_gaps(each.estimate, course.streams(each).rng(0, Purpose.SPREAD), JUDGED_DRAWS)
         for each in members
     ]
+    given = likelihood.locate(held.given, held.along)
+    offset: FloatArray | float = 0.0 if given.offset is None else given.offset
     best, fitted, chosen = -np.inf, np.empty(0), 1.0
     for width in WIDTHS:
         tried = np.concatenate(
@@ -222,11 +224,12 @@ def judge(
                 for each, own in zip(members, gaps, strict=True)
             ]
         )
-        scores = logsumexp(likelihood.log_prob(tried, held.values, nuisance), axis=0)
+        tried += offset
+        scores = logsumexp(likelihood.log_prob(tried, held.values, nuisance, given), axis=0)
         if np.mean(scores) > best:
             best, fitted, chosen = float(np.mean(scores)), tried, width
-    means = likelihood.mean(fitted, nuisance)
-    noise = likelihood.variance(fitted, nuisance).mean(axis=0)
+    means = likelihood.mean(fitted, nuisance, given)
+    noise = likelihood.variance(fitted, nuisance, given).mean(axis=0)
     predicted = Predicted(held, means.mean(axis=0), means.var(axis=0), noise)
     likelihood = predicted.calibrated(likelihood) if likelihood.calibrates else likelihood
     return likelihood, predicted, chosen

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from bayesring.data.observations import Observations, in_order
+from bayesring.data.observations import Observations, both, in_order
 from bayesring.data.splitting import left_out
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Purpose, Streams
@@ -29,7 +29,7 @@ from bayesring.infer.problem import make_problem
 from bayesring.infer.state import Draws
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
-from bayesring.model.types import FloatArray, Given, IntArray, RingState
+from bayesring.model.types import FloatArray, IntArray, RingState
 from bayesring.priors import RingPrior
 
 REFITS, MOST = 20, 5_000
@@ -148,13 +148,14 @@ def observed_scatter(fitted: CheckedFit, engine: Engine) -> float:
     produces, so that both means agree even though the ring was fitted to these very values.
     """
     data, likelihood = fitted.data, fitted.likelihood
+    given = likelihood.locate(data.given, data.along)
     columns = np.ascontiguousarray(data.coords.T, dtype=np.int32)
 
     def one(number: int) -> tuple[float, float]:
         draws, row = draw_of(fitted, number)
         entries = _entries(draws, row, columns, data)
-        gaps = data.values - likelihood.mean(entries, draws.nuisance[row], data.given)
-        expected = likelihood.variance(entries, draws.nuisance[row], data.given)
+        gaps = data.values - likelihood.mean(entries, draws.nuisance[row], given)
+        expected = likelihood.variance(entries, draws.nuisance[row], given)
         return float(np.mean(gaps**2)), float(np.mean(expected))
 
     found, expected = np.mean(engine.map_pieces(one, range(REFITS)), axis=0)
@@ -185,10 +186,10 @@ def refit(fitted: CheckedFit, number: int) -> FloatArray:
     problem = make_problem(in_order(_both(observed, kept)), likelihood, fitted.prior)
     state = state_of(fitted, draws, row, streams)
     columns = np.ascontiguousarray(held.coords.T, dtype=np.int32)
-    truth = held.values
+    truth, given = held.values, likelihood.locate(held.given, held.along)
     if likelihood.discrete:
         entries = _entries(draws, row, columns, held)
-        truth = likelihood.mean(entries, draws.nuisance[row], held.given)
+        truth = likelihood.mean(entries, draws.nuisance[row], given)
     below, counted = np.zeros(len(truth)), 0
     scans = min(max(fitted.scans // REFITS, FEWEST_SCANS), MOST_SCANS)
     for scan in range(1, scans + 1):
@@ -197,7 +198,7 @@ def refit(fitted: CheckedFit, number: int) -> FloatArray:
             flat = ring.flatten(ring.weighted(state.cores, state.weights))
             entries = _with_offset(ONE_THREAD.entries(flat, columns), held)
             expected = likelihood.mean if likelihood.discrete else partial(likelihood.simulate, rng)
-            below += expected(entries, state.nuisance, held.given) < truth
+            below += expected(entries, state.nuisance, given) < truth
             counted += 1
     return np.asarray((below + rng.random(below.size)) / (counted + 1))
 
@@ -212,8 +213,10 @@ def simulate(
     )
     columns = np.ascontiguousarray(cells.coords.T, dtype=np.int32)
     entries = _entries(draws, row, columns, cells)
-    values = fitted.likelihood.simulate(rng, entries, draws.nuisance[row], cells.given)
-    return observed, in_order(cells._replace(values=values))
+    given = fitted.likelihood.locate(cells.given, cells.along)
+    values = fitted.likelihood.simulate(rng, entries, draws.nuisance[row], given)
+    seen = cells.given._replace(lower=None, upper=None)  # simulated values are known themselves
+    return observed, in_order(cells._replace(values=values, given=seen))
 
 
 def _some(data: Observations, rows: IntArray) -> Observations:
@@ -222,18 +225,9 @@ def _some(data: Observations, rows: IntArray) -> Observations:
 
 def _both(one: Observations, other: Observations) -> Observations:
     """Two sets of observations in one."""
-    given = Given(
-        *(
-            None if a is None or b is None else np.concatenate([a, b])
-            for a, b in zip(one.given, other.given, strict=True)
-        )
-    )
-    return Observations(
-        np.concatenate([one.coords, other.coords]),
-        np.concatenate([one.values, other.values]),
-        one.shape,
-        given=given,
-    )
+    coords = np.concatenate([one.coords, other.coords])
+    values = np.concatenate([one.values, other.values])
+    return Observations(coords, values, one.shape, given=both(one, other))
 
 
 def state_of(fitted: CheckedFit, draws: Draws, row: int, streams: Streams) -> RingState:

@@ -160,3 +160,73 @@ def remap(samples, x, scores, sizes, new_sizes):
             new = size * last if size >= sizes[-1] else _between(size, sizes, new_sizes)
             moved[s, i] = _between(math.copysign(new, z), scores[i], x[i])
     return moved
+
+
+@njit(**OPTIONS)
+def _from_table(z, tails, slopes, per_unit):
+    """Upper tail and density of symmetric noise at z, by a table over asinh(z) from zero on.
+
+    Cubic between its points; beyond the last, the tail falls as a power of z.
+    """
+    size = math.asinh(abs(z))
+    place = size * per_unit
+    last = tails.size - 1
+    root = math.sqrt(1.0 + z * z)
+    if place >= last:
+        rate = -slopes[last] / tails[last]  # of log tail over asinh(z)
+        tail = tails[last] * math.exp(-rate * (size - last / per_unit))
+        density = rate * tail / root
+    else:
+        k = int(place)
+        u = place - k
+        low, high = tails[k], tails[k + 1]
+        down_low, down_high = slopes[k] / per_unit, slopes[k + 1] / per_unit
+        gap = high - low
+        cubic = (down_low - gap) * (1.0 - u) - (down_high - gap) * u
+        tail = low + u * gap + u * (1.0 - u) * cubic
+        density = -(slopes[k] * (1.0 - u) + slopes[k + 1] * u) / root
+    return (tail if z >= 0.0 else 1.0 - tail), density
+
+
+@njit(**OPTIONS)
+def table_mixture_quantiles(level, centres, roots, tails, slopes, per_unit):
+    """Quantile of each row's mixture of symmetric noise around `centres` (n, draws).
+
+    Every draw has its own noise: its distribution, over `roots`, is in a row of `tails`, with the
+    slopes over asinh(z) beside it. Newton's method within a bracket.
+    """
+    n, draws = centres.shape
+    quantiles = np.empty(n)
+    for i in range(n):
+        row = centres[i]
+        spread = x = 0.0
+        for s in range(draws):
+            x += row[s] / draws
+            spread += 1.0 / (roots[s] * draws)
+        low, high = -math.inf, math.inf
+        for _ in range(400):
+            value = density = 0.0
+            for s in range(draws):
+                tail, slope = _from_table((row[s] - x) * roots[s], tails[s], slopes[s], per_unit)
+                value += tail / draws
+                density += slope * roots[s] / draws
+            if value < level:
+                low = x
+            else:
+                high = x
+            step = (level - value) / density if density > 0.0 else math.inf
+            limit = 4.0 * (spread + abs(x - row[0]))
+            following = x + min(max(step, -limit), limit)
+            if not low < following < high:
+                if low == -math.inf:
+                    following = x - limit
+                elif high == math.inf:
+                    following = x + limit
+                else:
+                    following = 0.5 * (low + high)
+            moved = abs(following - x)
+            x = following
+            if moved <= 1e-9 * spread:
+                break
+        quantiles[i] = x
+    return quantiles

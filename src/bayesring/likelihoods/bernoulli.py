@@ -29,7 +29,6 @@ class Bernoulli(Likelihood):
     spread : standard deviation of its prior
     """
 
-    augments: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
     information: ClassVar[float] = 0.25
     binary: ClassVar[bool] = True
@@ -44,8 +43,11 @@ class Bernoulli(Likelihood):
         if not 0 < self.spread < inf:
             raise ValueError(f"spread of Bernoulli must be positive, got {self.spread!r}.")
 
-    @property
-    def sees_response(self) -> bool:  # type: ignore[override]
+    def augments(self, given: Given) -> bool:
+        """omega is drawn."""
+        return True
+
+    def draws_for_statistics(self, given: Given) -> bool:
         """The intercept is drawn given omega."""
         return self.intercept
 
@@ -69,9 +71,16 @@ class Bernoulli(Likelihood):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """w = omega ~ PG(1, f + b), s = y - 1/2 - omega b, equation (10)."""
-        omega = polyagamma.draw(rng, self._odds(fitted, nuisance))
-        return self._response(omega, values, nuisance)
+        """w = omega ~ PG(1, f + b), s = y - 1/2 - omega b, equation (10).
+
+        An observation of weight m has omega ~ PG(m, f + b), the sum of m draws.
+        """
+        odds = self._odds(fitted, nuisance)
+        if given.weight is None:
+            omega = polyagamma.draw(rng, odds)
+        else:
+            omega = polyagamma.draw_sums(rng, given.weight, odds)
+        return self._response(omega, values, nuisance, given)
 
     def expect(
         self,
@@ -85,16 +94,17 @@ class Bernoulli(Likelihood):
         small = np.abs(odds) < 1e-4
         safe = np.where(small, 1.0, odds)
         omega = np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe))
-        return self._response(omega, values, nuisance)
+        omega = omega if given.weight is None else given.weight * omega
+        return self._response(omega, values, nuisance, given)
 
     def _odds(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:
         """f + b, the log odds."""
         return np.asarray(fitted + nuisance[..., :1]) if self.intercept else fitted
 
     def _response(
-        self, omega: FloatArray, values: FloatArray, nuisance: FloatArray
+        self, omega: FloatArray, values: FloatArray, nuisance: FloatArray, given: Given
     ) -> WorkingResponse:
-        shift = values - 0.5
+        shift = values - 0.5 if given.weight is None else given.weight * (values - 0.5)
         return WorkingResponse(omega, shift - omega * nuisance[0] if self.intercept else shift)
 
     def statistics(
@@ -103,6 +113,7 @@ class Bernoulli(Likelihood):
         values: FloatArray,
         nuisance: FloatArray,
         given: Given = NOTHING,
+        rng: Generator | None = None,
         response: WorkingResponse | None = None,
     ) -> FloatArray:
         """Log likelihood, count, number of correct predictions; for b, the sums of two more.
@@ -110,10 +121,17 @@ class Bernoulli(Likelihood):
         These are omega and y - 1/2 - omega f: precision and linear term of b's conditional.
         """
         odds = self._odds(fitted, nuisance)
-        right = np.count_nonzero((odds > 0) == (values > 0.5))
-        sums = [self.log_prob(fitted, values, nuisance).sum(), values.size, right]
+        right = (odds > 0) == (values > 0.5)
+        log_probs = self.log_prob(fitted, values, nuisance, given)
+        if given.weight is None:
+            sums = [log_probs.sum(), values.size, np.count_nonzero(right)]
+        else:
+            sums = [log_probs.sum(), given.weight.sum(), given.weight @ right]
         if self.intercept:
-            assert response is not None  # as `sees_response` asks
+            if rng is not None:
+                response = self.augment(rng, fitted, values, nuisance, given)
+            elif response is None:
+                response = self.expect(fitted, values, nuisance, given)
             omega, shift = response
             total = omega.sum()
             sums += [total, (shift - omega * fitted).sum() + total * nuisance[0]]
@@ -146,7 +164,8 @@ class Bernoulli(Likelihood):
     ) -> FloatArray:
         """Log probability of each observation."""
         odds = self._odds(fitted, nuisance)
-        return np.asarray(values * odds - np.logaddexp(0.0, odds))
+        each = np.asarray(values * odds - np.logaddexp(0.0, odds))
+        return each if given.weight is None else given.weight * each
 
     def simulate(
         self, rng: Generator, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
@@ -202,10 +221,11 @@ class Bernoulli(Likelihood):
             )
         return 0.0, 1.0
 
-    def loss(self, values: FloatArray, expected: FloatArray) -> float:
+    def loss(self, values: FloatArray, expected: FloatArray, given: Given = NOTHING) -> float:
         """Mean log loss of the probabilities."""
-        given = np.where(values > 0.5, expected, 1.0 - expected)
-        return float(-np.mean(np.log(np.maximum(given, np.finfo(float).tiny))))
+        chance = np.where(values > 0.5, expected, 1.0 - expected)
+        each = np.log(np.maximum(chance, np.finfo(float).tiny))
+        return -float(np.average(each, weights=given.weight))
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float

@@ -2,60 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, log, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.special import gammainc, gammaln, ndtr, ndtri
 
-from bayesring.kernels.mixtures import (
-    normal_mixture_quantiles,
-    normal_mixture_tails,
-    remap,
-)
-from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.kernels.mixtures import normal_mixture_quantiles, normal_mixture_tails
+from bayesring.likelihoods.real_valued import RealValued
+from bayesring.model import latent
+from bayesring.model.grouped_noise import COMMON, GroupedNoise
+from bayesring.model.tails import PLACES, PSEUDO, shrunk
 from bayesring.model.truncated_gamma import draw_truncated_gamma
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
-LEVELS = np.arange(1, 100) / 100
-NORMAL_TAILS = ndtri(0.5 + 0.5 * LEVELS)
-LARGEST = 1e304
-"""Maximum size of a value: sums and differences of larger ones overflow."""
-FEW, FAR_OFF = 0.001, 1e6
-"""Share of the values that may be outliers, and how far off they are, relative to the farthest of
-the others, to be worth a warning."""
-PSEUDO = 100
-"""Held-out values that weigh as much as the belief that nothing needs calibrating."""
-PSEUDO_SIZES = 10
-"""The same for the size of all normal scores together."""
-SMALLEST_SIZE = 0.25
-SIZES = np.append(0.0, NORMAL_TAILS)
-"""|z| at which `tails` give t(|z|), after t(0) = 0."""
-PLACES = 8.0 * np.sinh(np.linspace(-2.0, 2.0, 41)) / np.sinh(2.0)
-"""Deviations from its mean at which a mixture is tabulated, close around zero."""
-PLATEAU = 1e-9
-"""Slope of normal scores where a mixture has no mass, so that they can be inverted."""
-SMALLEST = 1e-290
-"""Tail probability below which normal scores are prolonged, not worked out."""
+UNBOUNDED = 1e12
+"""Cutoff of a group's precision that is none."""
+PSEUDO_GROUP = 20
+"""Held-out values of a group that weigh as much as the noise of all groups together."""
 
 
 @dataclass(frozen=True)
-class Gaussian(Likelihood):
+class Gaussian(RealValued):
     """y_n ~ N(f_n, 1 / tau), tau ~ Ga(alpha0, beta0) cut off above `max_precision`.
 
-    The estimator standardises the values first, so 1 / tau is the share of their variance that is
-    noise. A ring with many parameters per observation can fit the noise away: tau runs off, and
-    predictions and intervals get worse. The cutoff prevents this. By default it is estimated during
-    warm-up, while a tenth of the training data is held out: the noise cannot be less than the
-    held-out squared error in excess of the posterior variance.
+    The cutoff is estimated in warm-up: the noise cannot be less than the held-out squared error in
+    excess of the posterior variance; see `RealValued`. Real noise is seldom normal: few values are
+    far off and the rest close, which is what `tails` are for.
 
-    Real noise is seldom normal: few values are far off and the rest close. The same held-out values
-    therefore also set `tails`, by which intervals are stretched or shrunk so that each level covers
-    what it says: the quantile of the mixture at normal score z becomes the one at t(z). Samples
-    and standard deviations of new observations follow; `log_prob` remains that of the normal.
+    With `noise_by`, every slice of one mode has a precision of its own, and these are alike as far
+    as the data say: see `bayesring.model.grouped_noise`.
+
+    Known errors of measurement e_n add to the noise: y_n ~ N(f_n, 1 / tau + e_n^2). A value known
+    only to lie between two ends contributes the probability of that interval.
 
     Parameters
     ----------
@@ -64,161 +46,52 @@ class Gaussian(Likelihood):
         ``math.inf`` for the paper's plain gamma prior
     tails : quantiles of the absolute standardised errors at the levels 0.01, ..., 0.99; empty for
         normal tails
+    noise_by : name or number of the mode whose slices differ in noise; None if they do not
+    group_mode, caps : number of that mode, and one cutoff per slice; found by the fit
     """
 
-    ranks_calibrate: ClassVar[bool] = True
+    carries: ClassVar[frozenset[str]] = frozenset({"weight", "offset", "error", "lower", "upper"})
 
-    alpha0: float = 1.0
-    beta0: float = 0.3
-    max_precision: float | None = None
-    tails: tuple[float, ...] = ()
+    noise_by: str | int | None = None
+    group_mode: int | None = None
+    caps: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (self.alpha0 > 0 and self.beta0 > 0 and self._upper > 0):
+        super().__post_init__()
+        if (self.group_mode is None) != (not self.caps) or any(each <= 0 for each in self.caps):
+            raise ValueError("caps of Gaussian must be positive, one per slice of group_mode.")
+
+    def bind(self, moments: Moments, names: Sequence[str], shape: tuple[int, ...]) -> Gaussian:
+        """Find the mode of `noise_by`."""
+        if self.noise_by is None:
+            return self
+        listed = list(names)
+        number = listed.index(self.noise_by) if self.noise_by in listed else self.noise_by
+        if not isinstance(number, int) or not 0 <= number < len(shape):
             raise ValueError(
-                "alpha0, beta0 and max_precision of Gaussian must be positive, "
-                f"got {self.alpha0!r}, {self.beta0!r} and {self.max_precision!r}."
+                f"noise_by of Gaussian names {self.noise_by!r}, but the modes are {listed}."
             )
-        if len(self.tails) not in (0, LEVELS.size):
-            raise ValueError(
-                f"tails of Gaussian must be {LEVELS.size} numbers or none, got {len(self.tails)}."
-            )
+        return replace(self, group_mode=number, caps=(min(self._upper, UNBOUNDED),) * shape[number])
 
     @property
-    def calibrates(self) -> bool:
-        """Whether the cutoff still has to be estimated."""
-        return self.max_precision is None
-
-    @property
-    def _upper(self) -> float:
-        return inf if self.max_precision is None else self.max_precision
-
-    def check(self, values: FloatArray) -> None:
-        """Reject values that arithmetic cannot handle."""
-        if values.size and max(float(values.max()), -float(values.min())) > LARGEST:
-            row = int(np.argmax(np.abs(values) > LARGEST))
-            raise ValueError(
-                f"y must lie between {-LARGEST:g} and {LARGEST:g}, got {values[row]:g} in row "
-                f"{row}; divide all values by a large number first."
-            )
-
-    def data_concerns(self, values: FloatArray) -> list[str]:
-        """A message if a few values are so far off that all others look the same."""
-        middle = float(np.median(values))
-        with np.errstate(over="ignore"):
-            sizes = np.abs(values.astype(float) - middle)
-        few = max(1, round(FEW * values.size))
-        order = np.argpartition(sizes, -few)
-        rest, farthest = float(sizes[order[:-few]].max(initial=0.0)), int(np.argmax(sizes))
-        if rest == 0.0 or sizes[farthest] <= FAR_OFF * rest:
-            return []
-        return [
-            f"y holds {values[farthest]:g} in row {farthest}, over {FAR_OFF:,.0f} times as far "
-            f"from the median, {middle:g}, as almost all others: beside it they look equal, and "
-            "error bars are of its size; check it, leave it out, or fit logarithms."
-        ]
-
-    def units(self, values: FloatArray) -> tuple[float, float]:
-        """Mean and standard deviation without overflow; for constant values, their magnitude."""
-        largest = float(np.max(np.abs(values)))
-        shrunk = values / (largest or 1.0)
-        location, scale = float(np.mean(shrunk)) * largest, float(np.std(shrunk)) * largest
-        rounding = float(4 * np.finfo(float).eps)
-        first = float(values[0])
-        if scale <= rounding * largest and np.any(values != first):
-            steps = values - first  # a few neighbours among the floats: exact, and all there is
-            location, scale, rounding = first + float(np.mean(steps)), float(np.std(steps)), 0.0
-        return location, _own_size_if_constant(scale, largest, rounding)
-
-    def units_from(self, moments: Moments) -> tuple[float, float]:
-        """The same for streamed values."""
-        self.check(np.array([moments.smallest, moments.largest]))
-        if not np.isfinite(moments.mean + moments.variance):
-            raise ValueError(
-                f"The values, from {moments.smallest:g} to {moments.largest:g}, are too large for "
-                "their variance to be computed; divide all of them by a large number first."
-            )
-        largest = max(abs(moments.smallest), abs(moments.largest))
-        scale = sqrt(moments.variance)
-        return moments.mean, _own_size_if_constant(scale, largest, moments.rounding)
+    def _groups(self) -> GroupedNoise:
+        return GroupedNoise(self.alpha0, self.beta0, np.array(self.caps))
 
     def draw_nuisance(self, rng: Generator) -> FloatArray:
         """Draw tau from its prior."""
+        if self.caps:
+            return self._groups.draw(rng)
         return np.array([draw_truncated_gamma(rng, self.alpha0, self.beta0, self._upper)])
 
     def initial_nuisance(self) -> FloatArray:
         """Start with noise that is half the variance of the values."""
-        return np.array([min(2.0, self._upper)])
-
-    def augment(
-        self,
-        rng: Generator | None,
-        fitted: FloatArray,
-        values: FloatArray,
-        nuisance: FloatArray,
-        given: Given = NOTHING,
-    ) -> WorkingResponse:
-        """w = tau, s = tau y: the likelihood is already Gaussian."""
-        weight = np.full(values.shape, nuisance[0])
-        return WorkingResponse(weight, weight * values)
-
-    def expect(
-        self,
-        fitted: FloatArray,
-        values: FloatArray,
-        nuisance: FloatArray,
-        given: Given = NOTHING,
-    ) -> WorkingResponse:
-        """The same: nothing is drawn."""
-        return self.augment(None, fitted, values, nuisance)
-
-    def statistics(
-        self,
-        fitted: FloatArray,
-        values: FloatArray,
-        nuisance: FloatArray,
-        given: Given = NOTHING,
-        response: WorkingResponse | None = None,
-    ) -> FloatArray:
-        """Number of observations and sum of squared residuals."""
-        residuals = values - fitted
-        return np.array([values.size, residuals @ residuals])
-
-    def conditional(self, statistics: FloatArray) -> tuple[float, float]:
-        """Shape and rate of tau before truncation, equation (9)."""
-        return self.alpha0 + 0.5 * statistics[0], self.beta0 + 0.5 * statistics[1]
-
-    def update_nuisance(
-        self, rng: Generator, statistics: FloatArray, nuisance: FloatArray
-    ) -> FloatArray:
-        """Draw tau from its conditional."""
-        shape, rate = self.conditional(statistics)
-        return np.array([draw_truncated_gamma(rng, shape, rate, self._upper)])
-
-    def expect_nuisance(self, statistics: FloatArray, nuisance: FloatArray) -> FloatArray:
-        """Mode of tau's conditional."""
-        shape, rate = self.conditional(statistics)
-        return np.array([min(max(shape - 1, 1e-6) / rate, self._upper)])
-
-    def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
-        """Log likelihood from the sum of squares."""
-        count, squares = statistics
-        tau = nuisance[0]
-        return float(0.5 * (count * log(tau / (2 * np.pi)) - tau * squares))
-
-    def log_prob(
-        self,
-        fitted: FloatArray,
-        values: FloatArray,
-        nuisance: FloatArray,
-        given: Given = NOTHING,
-    ) -> FloatArray:
-        """Log density of each observation."""
-        tau = nuisance[..., :1]
-        return np.asarray(0.5 * (np.log(tau / (2 * np.pi)) - tau * (values - fitted) ** 2))
+        tau = min(2.0, self._upper)
+        return np.array([tau, np.e, *np.minimum(tau, self.caps)] if self.caps else [tau])
 
     def log_prior(self, nuisance: FloatArray) -> float:
         """Log density of tau, truncation included."""
+        if self.caps:
+            return self._groups.log_prior(nuisance)
         tau = float(nuisance[0])
         if not 0 < tau <= self._upper:
             return -inf
@@ -231,38 +104,232 @@ class Gaussian(Likelihood):
             - log(mass)
         )
 
+    def _precision(self, nuisance: FloatArray, given: Given) -> FloatArray:
+        """tau of every observation, or one for all; slices that the fit did not know have tau."""
+        if given.group is None or not self.caps:
+            return nuisance[..., :1]
+        known = given.group < len(self.caps)
+        return np.asarray(nuisance[..., np.where(known, given.group + COMMON, 0)])
+
+    def _variance(self, nuisance: FloatArray, given: Given) -> FloatArray:
+        """1 / tau, and the square of a known error."""
+        variance = 1.0 / self._precision(nuisance, given)
+        return variance if given.error is None else variance + given.error**2
+
+    def augments(self, given: Given) -> bool:
+        """Values known only by their ends are drawn."""
+        return given.lower is not None
+
+    def draws_for_statistics(self, given: Given) -> bool:
+        """So are values without their errors of measurement."""
+        return given.lower is not None or given.error is not None
+
+    def augment(
+        self,
+        rng: Generator | None,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> WorkingResponse:
+        """w = 1 / (1 / tau + e^2), s = w y: the likelihood is already Gaussian."""
+        weight = np.broadcast_to(self._plain_weight(nuisance, given), values.shape).copy()
+        if given.lower is not None:
+            values = self._uncensored(rng, fitted, values, nuisance, given)[0]
+        if given.weight is not None:
+            weight *= given.weight
+        return WorkingResponse(weight, weight * values)
+
+    def _plain_weight(self, nuisance: FloatArray, given: Given) -> FloatArray:
+        if given.error is None:
+            return self._precision(nuisance, given)
+        return 1.0 / self._variance(nuisance, given)
+
+    def _uncensored(
+        self,
+        rng: Generator | None,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values, drawn where only their ends are known, or expected there; variance of these."""
+        which, variance = given.censored, np.zeros(values.shape)
+        if which is None or given.lower is None or given.upper is None:
+            return values, variance
+        deviation = np.broadcast_to(np.sqrt(self._variance(nuisance, given)), values.shape)[which]
+        centre, values = fitted[which], values.copy()
+        low, high = (
+            (given.lower[which] - centre) / deviation,
+            (given.upper[which] - centre) / deviation,
+        )
+        if rng is not None:
+            score = latent.draw_normal_between(rng, low, high)
+        else:
+            score, spread = latent.mean_normal_between(low, high)
+            variance[which] = deviation**2 * spread
+        values[which] = centre + deviation * score
+        return values, variance
+
+    def expect(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> WorkingResponse:
+        """The same, with values expected where only their ends are known."""
+        return self.augment(None, fitted, values, nuisance, given)
+
+    def statistics(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+        rng: Generator | None = None,
+        response: WorkingResponse | None = None,
+    ) -> FloatArray:
+        """Number of observations and sum of squared residuals, of every group if there are any.
+
+        Last, the log likelihood, unless it follows from these.
+        """
+        residuals, more = self._residuals(fitted, values, nuisance, given, rng)
+        weight = given.weight
+        if given.group is not None and self.caps:
+            squares = residuals**2 + more
+            weighted = squares if weight is None else weight * squares
+            counts = np.bincount(given.group, weight, len(self.caps))
+            sums = np.concatenate([counts, np.bincount(given.group, weighted, len(self.caps))])
+        elif weight is None and not np.any(more):
+            sums = np.array([values.size, residuals @ residuals])
+        else:
+            each = np.ones(values.size) if weight is None else weight
+            sums = np.array([each.sum(), each @ (residuals**2 + more)])
+        if not self.draws_for_statistics(given) and not self.caps:
+            return sums
+        return np.append(sums, self.log_prob(fitted, values, nuisance, given).sum())
+
+    def _residuals(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given,
+        rng: Generator | None,
+    ) -> tuple[FloatArray, FloatArray | float]:
+        """y - f without errors of measurement, drawn or expected, and the variance of these."""
+        if not self.draws_for_statistics(given):
+            return values - fitted, 0.0
+        values, variance = self._uncensored(rng, fitted, values, nuisance, given)
+        residuals = values - fitted
+        if given.error is None:
+            return residuals, variance
+        noise, total = 1.0 / self._precision(nuisance, given), self._variance(nuisance, given)
+        share, left = noise / total, noise * given.error**2 / total
+        if rng is None:
+            return share * residuals, share**2 * variance + left
+        drawn = share * residuals + np.sqrt(left) * rng.standard_normal(residuals.shape)
+        return drawn, 0.0
+
+    def conditional(self, statistics: FloatArray) -> tuple[float, float]:
+        """Shape and rate of tau before truncation, equation (9)."""
+        return self.alpha0 + 0.5 * statistics[0], self.beta0 + 0.5 * statistics[1]
+
+    def update_nuisance(
+        self, rng: Generator, statistics: FloatArray, nuisance: FloatArray
+    ) -> FloatArray:
+        """Draw tau from its conditional."""
+        if self.caps:
+            return self._groups.update(rng, *self._of_groups(statistics), nuisance)
+        shape, rate = self.conditional(statistics)
+        return np.array([draw_truncated_gamma(rng, shape, rate, self._upper)])
+
+    def _of_groups(self, statistics: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Counts and squares of every group."""
+        n = len(self.caps)
+        return statistics[:n], statistics[n : 2 * n]
+
+    def expect_nuisance(self, statistics: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """Mode of tau's conditional."""
+        if self.caps:
+            return self._groups.estimate(*self._of_groups(statistics), nuisance)
+        shape, rate = self.conditional(statistics)
+        return np.array([min(max(shape - 1, 1e-6) / rate, self._upper)])
+
+    def total_log_prob(self, statistics: FloatArray, nuisance: FloatArray) -> float:
+        """Log likelihood from the sum of squares, or as it was found."""
+        if statistics.size != 2:
+            return float(statistics[-1])
+        count, squares = statistics
+        tau = nuisance[0]
+        return float(0.5 * (count * log(tau / (2 * np.pi)) - tau * squares))
+
+    def log_prob(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> FloatArray:
+        """Log density of each observation; log probability of an interval."""
+        tau = self._plain_weight(nuisance, given)
+        each = np.asarray(0.5 * (np.log(tau / (2 * np.pi)) - tau * (values - fitted) ** 2))
+        if given.censored is not None and given.lower is not None and given.upper is not None:
+            root = np.sqrt(tau)
+            low, high = (given.lower - fitted) * root, (given.upper - fitted) * root
+            each = np.where(given.censored, latent.log_mass(low, high), each)
+        return each if given.weight is None else given.weight * each
+
     def simulate(
         self, rng: Generator, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """Add noise."""
-        return fitted + rng.standard_normal(fitted.shape) / np.sqrt(nuisance[..., :1])
-
-    def mean(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
-        """Return f itself."""
-        return fitted
+        return fitted + rng.standard_normal(fitted.shape) / np.sqrt(
+            self._plain_weight(nuisance, given)
+        )
 
     def variance(
         self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """1 / tau."""
-        return np.broadcast_to(1.0 / nuisance[..., :1], fitted.shape)
+        return np.broadcast_to(self._variance(nuisance, given), fitted.shape)
 
     def cdf(
         self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """Phi((y - f) sqrt(tau))."""
-        return np.asarray(ndtr((values - fitted) * np.sqrt(nuisance[..., :1])))
+        return np.asarray(ndtr((values - fitted) * np.sqrt(self._plain_weight(nuisance, given))))
 
-    def quantile(
-        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    def mixture_quantile(
+        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given
     ) -> FloatArray:
-        """Exact quantile of the mixture of normals, at the level adjusted by `tails`."""
-        below, level = level, self.calibrated_level(level)
-        if level == 1.0 and below < 1.0:  # lost to rounding; the other side is not
-            return -self.quantile(1.0 - below, -fitted, nuisance)
+        """Exact quantile of the mixture of normals."""
+        columns, normal = np.ascontiguousarray(fitted.T), ndtri(level)
+        found = np.empty(len(columns))
+        for rows, roots in self._roots(nuisance, given, len(columns)):
+            found[rows] = normal_mixture_quantiles(level, normal, columns[rows], roots)
+        return found
+
+    def tail_table(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same by a table of the normal."""
         columns = np.ascontiguousarray(fitted.T)
-        roots = np.sqrt(nuisance[:, 0])
-        return np.asarray(normal_mixture_quantiles(level, ndtri(level), columns, roots))
+        x, beyond = np.empty((2, len(columns), PLACES.size))
+        for rows, roots in self._roots(nuisance, given, len(columns)):
+            x[rows], beyond[rows] = normal_mixture_tails(PLACES, columns[rows], roots)
+        return x, beyond
+
+    def _roots(self, nuisance: FloatArray, given: Given, n: int) -> list[tuple[Any, FloatArray]]:
+        """Cells with equal noise, and the roots of its precision in every draw."""
+        if given.group is None or not self.caps:
+            return [(slice(0, n), np.sqrt(nuisance[:, 0]))]
+        found: list[tuple[Any, FloatArray]] = []
+        for group in np.unique(given.group):
+            own = self._precision(nuisance, Given(group=np.array([group])))[:, 0]
+            found.append((np.flatnonzero(given.group == group), np.sqrt(own)))
+        return found
 
     def calibrate(
         self,
@@ -270,6 +337,7 @@ class Gaussian(Likelihood):
         mean: FloatArray,
         variance: FloatArray,
         nuisance: FloatArray | None = None,
+        given: Given = NOTHING,
     ) -> Gaussian:
         """Set the cutoff, one over the mean of (y - mean)^2 - variance (14), and the tails.
 
@@ -277,122 +345,37 @@ class Gaussian(Likelihood):
         little influence. The cutoff is never below one, where everything is noise. The sizes of
         errors that set the tails are counted in the noise of the draws, once there are some: a few
         outliers among the values held out, or among the others, make the two differ.
+
+        Groups have cutoffs of their own, as if each had `PSEUDO_GROUP` values more like the others.
         """
         share = values.size / (values.size + PSEUDO)
-        excess = float(np.mean((values - mean) ** 2 - variance))
-        noise = min(max(excess, 1e-12), 1.0)
-        drawn = noise if nuisance is None else float(np.mean(1.0 / nuisance[:, 0]))
-        tails = _shrunk_tails(np.abs(values - mean) / np.sqrt(drawn + variance))
-        return replace(self, max_precision=1.0 / (share * noise), tails=tails)
-
-    def calibrate_by_ranks(self, ranks: FloatArray) -> Gaussian:
-        """Set the tails by normal scores z_n = Phi^-1(F(y_n)): quantiles of |z_n| are t's values.
-
-        Intervals shrink by no more than `SMALLEST_SIZE`: values that are all equal say little of
-        the next.
-        """
-        tails = _shrunk_tails(np.abs(ndtri(np.clip(ranks, 1e-12, 1 - 1e-12))))
-        smallest = SMALLEST_SIZE * NORMAL_TAILS
-        return replace(self, tails=tuple(np.maximum(tails, smallest).tolist()))
-
-    def calibrated_level(self, level: float) -> float:
-        """Normal level whose quantile a new observation stays below with the given probability."""
-        if not self.tails:
-            return level
-        tails = np.array(self.tails)
-        normal = ndtri(level)
-        if abs(normal) >= NORMAL_TAILS[-1]:
-            return float(ndtr(normal * tails[-1] / NORMAL_TAILS[-1]))
-        size = np.interp(abs(normal), SIZES, np.append(0.0, tails))
-        return float(ndtr(np.copysign(size, normal)))
-
-    @property
-    def stretch(self) -> float:
-        """kappa = sqrt(E t(z)^2), z ~ N(0, 1): exact where the mixture is normal.
-
-        t is linear between the levels, t = a + b z, so with m_k the integral of z^k over the
-        normal density between two of them, E t^2 is a sum of a^2 m_0 + 2 a b m_1 + b^2 m_2.
-        """
-        if not self.tails:
-            return 1.0
-        sizes, new = SIZES, np.append(0.0, self.tails)
-        slopes = np.append(np.diff(new) / np.diff(sizes), new[-1] / sizes[-1])
-        starts = new - slopes * sizes
-        density = np.append(np.exp(-0.5 * sizes**2) / sqrt(2 * np.pi), 0.0)
-        mass = -np.diff(np.append(ndtr(-sizes), 0.0))
-        first = -np.diff(density)
-        second = mass - np.diff(np.append(sizes, 0.0) * density)
-        halves = starts**2 * mass + 2 * starts * slopes * first + slopes**2 * second
-        return sqrt(2 * float(halves.sum()))
-
-    def calibrated(
-        self, samples: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
-    ) -> FloatArray:
-        """y with normal score z = Phi^-1(F(y)) in the mixture F goes to F^-1(Phi(t(z))).
-
-        z is tabulated at `PLACES` and linear between them, both ways: t(z) = z moves nothing.
-        """
-        if not self.tails:
-            return samples
-        columns, roots = np.ascontiguousarray(fitted.T), np.sqrt(nuisance[:, 0])
-        x, tails = normal_mixture_tails(PLACES, columns, roots)
-        scores = _increasing(np.where(PLACES < 0, 1.0, -1.0) * ndtri(tails), tails >= SMALLEST)
-        new_sizes = np.append(0.0, self.tails)
-        return np.asarray(remap(samples, x, scores, SIZES, new_sizes))
-
-    def concerns(self, nuisance: FloatArray) -> list[str]:
-        """A message if tau sits at its bound, so that the ring would otherwise fit the noise."""
-        at_bound = float(np.mean(nuisance[:, 0] > 0.99 * self._upper))
-        if at_bound < 0.5:
-            return []
-        return [
-            f"The noise is at its bound in {at_bound:.0%} of the draws (precision "
-            f"{self._upper:.3g} of the standardised values): the ring could fit the noise away, "
-            "and held-out errors prevent it; a smaller rank= would rely less on the bound."
-        ]
+        known = 0.0 if given.error is None else given.error**2
+        each = (values - mean) ** 2 - variance - known
+        noise = min(max(float(np.mean(each)), 1e-12), 1.0)
+        drawn: FloatArray | float = noise
+        if nuisance is not None:
+            drawn = float(np.mean(1.0 / nuisance[:, 0]))
+        caps = self.caps
+        if given.group is not None and caps:
+            counts = np.bincount(given.group, minlength=len(caps))
+            sums = np.bincount(given.group, each, len(caps))
+            own = (PSEUDO_GROUP * noise + sums) / (PSEUDO_GROUP + counts)
+            own = np.clip(own, 0.01 * noise, 1.0)
+            caps = tuple((1.0 / (share * own)).tolist())
+            drawn = own[given.group]
+            if nuisance is not None:
+                drawn = np.mean(1.0 / self._precision(nuisance, given), axis=0)
+        tails = shrunk(np.abs(values - mean) / np.sqrt(drawn + known + variance))
+        return replace(self, max_precision=1.0 / (share * noise), tails=tails, caps=caps)
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float
     ) -> dict[str, float]:
         """Noise and training error, in the units of the data."""
+        count, squares = statistics[:2]
+        if self.caps:
+            count, squares = (each.sum() for each in self._of_groups(statistics))
         return {
             "noise": scale / sqrt(nuisance[0]),
-            "rmse": scale * sqrt(statistics[1] / statistics[0]),
+            "rmse": scale * sqrt(squares / count),
         }
-
-
-def _shrunk_tails(sizes: FloatArray) -> tuple[float, ...]:
-    """Quantiles of the sizes at `LEVELS`, for t.
-
-    Few values say how wide intervals are to be, but not how each level is: quantiles are drawn
-    towards those of a normal of their own size as if by `PSEUDO` values more, and that size towards
-    one as if by `PSEUDO_SIZES`.
-    """
-    half, most = np.quantile(sizes, (0.5, 0.9)) / ndtri((0.75, 0.95))
-    own = (sizes.size * 0.5 * (half + most) + PSEUDO_SIZES) / (sizes.size + PSEUDO_SIZES)
-    share = sizes.size / (sizes.size + PSEUDO)
-    tails = share * np.quantile(sizes, LEVELS) + (1 - share) * own * NORMAL_TAILS
-    return tuple(tails.tolist())
-
-
-def _increasing(scores: FloatArray, known: NDArray[np.bool]) -> FloatArray:
-    """Normal scores (n, k) at `PLACES`, prolonged where they are not `known`, without plateaus."""
-    steps = np.diff(PLACES)
-    middle = PLACES.size // 2
-    for k in range(middle + 1, PLACES.size):
-        slope = (scores[:, k - 1] - scores[:, k - 2]) / steps[k - 2]
-        scores[:, k] = np.where(known[:, k], scores[:, k], scores[:, k - 1] + slope * steps[k - 1])
-    for k in range(middle - 1, -1, -1):
-        slope = (scores[:, k + 2] - scores[:, k + 1]) / steps[k + 1]
-        scores[:, k] = np.where(known[:, k], scores[:, k], scores[:, k + 1] - slope * steps[k])
-    return np.asarray(np.maximum.accumulate(scores, axis=1) + PLATEAU * PLACES)
-
-
-def _own_size_if_constant(scale: float, largest: float, rounding: float) -> float:
-    """The scale, or the magnitude of the values if it is only rounding (one if all are zero).
-
-    Never less than the smallest number with all its digits, in which error bars can be counted.
-    """
-    if scale <= rounding * largest:
-        scale = largest or 1.0
-    return max(scale, float(np.finfo(float).tiny))

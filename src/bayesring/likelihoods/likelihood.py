@@ -6,19 +6,20 @@ that extends `Likelihood` with the methods below. Everything under *Optional* ha
 `fitted` is f_n including the offset, (n,) or (draws, n). `values` is y_n in the units given by
 `units`. `nuisance` is a small vector of the likelihood's own parameters, such as the noise
 precision, possibly of length zero: (p,), or (draws, p) if `fitted` is (draws, n). `given` holds
-what else is known about each observation: weight, offset and exposure.
+what else is known about each observation, such as its weight.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
+from bayesring.model.types import NOTHING, FloatArray, Given, IntArray, Moments, WorkingResponse
 
 BISECTIONS = 200
 """Maximum number of bisection steps for a quantile; float64 has fewer bits."""
@@ -38,7 +39,10 @@ class Likelihood(ABC):
         nuisance: FloatArray,
         given: Given = NOTHING,
     ) -> WorkingResponse:
-        """Weight and shift of the Gaussian surrogate; `rng` and `fitted` only if `augments`."""
+        """Weight and shift of the Gaussian surrogate.
+
+        `rng` is a generator, and `fitted` of use, only where `augments` says so.
+        """
 
     @abstractmethod
     def statistics(
@@ -47,12 +51,13 @@ class Likelihood(ABC):
         values: FloatArray,
         nuisance: FloatArray,
         given: Given = NOTHING,
+        rng: Generator | None = None,
         response: WorkingResponse | None = None,
     ) -> FloatArray:
         """Sums over observations that the parameters and the log likelihood need.
 
-        They are summed over blocks. `response` is what `augment` drew at these entries, if the
-        likelihood requests it with `sees_response`.
+        They are summed over blocks. What they need besides is drawn if there is an `rng`, as
+        `draws_for_statistics` asks; otherwise it is expected, by `response` if that is known.
         """
 
     def update_nuisance(
@@ -129,10 +134,25 @@ class Likelihood(ABC):
 
     # ---- Optional: own parameters and the log likelihood.
 
-    augments: ClassVar[bool] = False
-    """Whether the working response depends on the fitted entries, or is drawn."""
-    sees_response: ClassVar[bool] = False
-    """Whether `statistics` need the working response, drawn once more at the end of a scan."""
+    def augments(self, given: Given) -> bool:
+        """Whether the working response depends on the fitted entries, or is drawn."""
+        return False
+
+    def draws_for_statistics(self, given: Given) -> bool:
+        """Whether `statistics` draw something at the end of a scan."""
+        return False
+
+    group_mode: int | None = None
+    """Mode whose slices have parameters of their own."""
+
+    def locate(self, given: Given, along: Callable[[int], IntArray]) -> Given:
+        """Complete what is known of observations by their groups; `along(mode)` is an index."""
+        return given if self.group_mode is None else given._replace(group=along(self.group_mode))
+
+    carries: ClassVar[frozenset[str]] = frozenset({"weight", "offset"})
+    """Fields of `Given` that the likelihood can use."""
+    forgets: ClassVar[bool] = False
+    """Whether statistics found at other parameters are of no use, so that online EM drops them."""
     discrete: ClassVar[bool] = False
     """Whether values are integers."""
     positive_nuisance: ClassVar[bool] = True
@@ -178,6 +198,10 @@ class Likelihood(ABC):
 
     # ---- Optional: units and checks of the values.
 
+    def bind(self, moments: Moments, names: Sequence[str], shape: tuple[int, ...]) -> Self:
+        """The likelihood with its open settings decided by the training values and the modes."""
+        return self
+
     information: ClassVar[float] = 1.0
     """Maximum information of an observation about f, relative to observing f directly."""
     binary: ClassVar[bool] = False
@@ -185,6 +209,14 @@ class Likelihood(ABC):
 
     def check(self, values: FloatArray) -> None:
         """Raise a ValueError that names the first row with an invalid value."""
+        return
+
+    def check_given(self, given: Given) -> None:
+        """Raise a ValueError if what is known besides the values does not fit the likelihood."""
+        return
+
+    def check_standard(self, values: FloatArray) -> None:
+        """Raise a ValueError for new values, in standard units, that a fitted model cannot have."""
         return
 
     def data_concerns(self, values: FloatArray) -> list[str]:
@@ -207,9 +239,9 @@ class Likelihood(ABC):
         """Whether `calibrate` needs held-out observations during warm-up."""
         return False
 
-    def loss(self, values: FloatArray, expected: FloatArray) -> float:
+    def loss(self, values: FloatArray, expected: FloatArray, given: Given = NOTHING) -> float:
         """Mean loss of the `values` (n,) given their expectations; smaller is better."""
-        return float(np.mean((values - expected) ** 2))
+        return float(np.average((values - expected) ** 2, weights=given.weight))
 
     def calibrate(
         self,
@@ -217,6 +249,7 @@ class Likelihood(ABC):
         mean: FloatArray,
         variance: FloatArray,
         nuisance: FloatArray | None = None,
+        given: Given = NOTHING,
     ) -> Self:
         """Likelihood with its open bounds set from held-out observations.
 

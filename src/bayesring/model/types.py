@@ -82,10 +82,12 @@ class Moments(NamedTuple):
     """Whether all values are 0 or 1."""
     rounding: float
     """Standard deviation relative to the largest value up to which values count as constant."""
+    whole: bool = True
+    """Whether all values are integers."""
 
 
 class Given(NamedTuple):
-    """Weights, offsets and exposures of observations, (n,) each, or None if absent."""
+    """What else is known about observations, (n,) each, or None if absent."""
 
     weight: FloatArray | None = None
     """An observation of weight w counts as w identical observations."""
@@ -93,15 +95,37 @@ class Given(NamedTuple):
     """Known part of the predictor: the likelihood sees f + offset."""
     exposure: FloatArray | None = None
     """Time, area or population over which an event was counted."""
+    error: FloatArray | None = None
+    """Known standard deviation of the measurement, on top of the noise that is learned."""
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    """Ends between which a value lies that was not observed itself; NaN where it was."""
+    group: IntArray | None = None
+    """Index in the mode whose slices have parameters of the likelihood of their own."""
 
     @property
     def is_empty(self) -> bool:
         """Whether all fields are None."""
         return all(each is None for each in self)
 
+    @property
+    def censored(self) -> NDArray[np.bool] | None:
+        """(n,), which values are known by their ends only; None if all were observed."""
+        return None if self.lower is None else ~np.isnan(self.lower)
+
     def at(self, rows: Any) -> Given:
         """The same for some rows, given by a slice, indices or a mask."""
         return self if self.is_empty else Given(*(e if e is None else e[rows] for e in self))
+
+    def in_units(self, location: float, scale: float) -> Given:
+        """What has the units of the values in standard units."""
+        if self.error is None and self.lower is None:
+            return self
+        return self._replace(
+            error=None if self.error is None else self.error / scale,
+            lower=None if self.lower is None else (self.lower - location) / scale,
+            upper=None if self.upper is None else (self.upper - location) / scale,
+        )
 
 
 NOTHING = Given()
@@ -176,4 +200,8 @@ class Observations(NamedTuple):
     scale: float = 1.0
     """Units of the values; `in_order` converts them to (value - location) / scale."""
     given: Given = NOTHING
-    """Weights, offsets and exposures of the observations."""
+    """What else is known about the observations."""
+
+    def along(self, mode: int) -> IntArray:
+        """(n,) index of each observation in a mode."""
+        return self.coords[:, mode]

@@ -44,7 +44,8 @@ def fold_in(
     places = [
         (chain, row) for chain, own in enumerate(posterior.chains) for row in range(len(own.flat))
     ]
-    sweeps = 1 if len(modes) == 1 and not posterior.likelihood.augments else SWEEPS
+    at_once = len(modes) == 1 and not posterior.likelihood.augments(data.given)
+    sweeps = 1 if at_once else SWEEPS
 
     def fold(draw: int) -> None:
         chain, row = places[draw]
@@ -90,7 +91,8 @@ def draw_slices(
     (cores, weights, mode, first), (likelihood, nuisance) = place, noise_model
     features = ring.features(cores, weights, mode, data.coords)
     fitted = ring.entries(cores, data.coords)
-    weight, shift = likelihood.augment(rng, fitted, data.values, nuisance, data.given)
+    given = likelihood.locate(data.given, data.along)
+    weight, shift = likelihood.augment(rng, fitted, data.values, nuisance, given)
     n, size = len(cores[mode]) - first, features.shape[1]
     precision = np.empty((n, size, size))
     linear = np.broadcast_to(prior.linear, (n, size)).copy()

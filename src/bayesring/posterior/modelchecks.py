@@ -137,12 +137,19 @@ LABELS: Mapping[str, Rule] = {
     "table kind": Rule(lambda value: value is None or TEXT.fits(value), "null or text"),
 }
 """Fields of the description of labels."""
+ENDS = ("lower", "upper")
+"""Numbers of observations that may be missing or infinite."""
 FIELD_TYPES: Mapping[str, Rule] = {
     "bool": Rule(lambda value: type(value) is bool, "true or false"),
     "int": Rule(is_whole, "an integer of at least 0"),
     "int | tuple[int, ...]": Rule(
         lambda value: is_whole(value, 1) or _listed(value, lambda each: is_whole(each, 1)),
         "a positive integer or a list of them",
+    ),
+    "int | None": Rule(lambda value: value is None or is_whole(value), "null or an integer"),
+    "str | int | None": Rule(
+        lambda value: value is None or isinstance(value, str) or is_whole(value),
+        "null, a name or an integer",
     ),
     "float": Rule(is_number, "a finite number"),
     "float | None": Rule(
@@ -323,7 +330,7 @@ def check_cells(
 ) -> None:
     """Coordinates inside the tensor, and their finite values."""
     n = _length(arrays, "coords", where)
-    parts = {name: Expected("f", (n,)) for name in numbers}
+    parts = {name: Expected("f", (n,), finite=name not in ENDS) for name in numbers}
     check_arrays(arrays, {"coords": whole((n, len(shape)), 0)} | parts, where)
     if n and np.any(arrays["coords"].max(axis=0) >= np.array(shape)):
         raise ValueError(f"the coordinates of {where} are beyond the shape {shape}.")

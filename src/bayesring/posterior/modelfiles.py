@@ -103,6 +103,8 @@ def _rebuilt(
     rank = _object(description, "rank", RankPolicy)
     ring = estimators[name](rank, likelihood=likelihood, prior=prior, **parameters)
     shape = tuple(plain["shape"])
+    if fitted.group_mode is not None and fitted.group_mode >= len(shape):
+        raise ValueError(f"noise_by refers to mode {fitted.group_mode}, which is not there.")
     chains, ring.trace_ = storage.chains_from_arrays(arrays, shape, fitted)
     ring.posterior_ = Posterior(
         shape,

@@ -20,7 +20,7 @@ from bayesring.engine.threads import ONE_THREAD
 from bayesring.infer.state import Draws
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
 
 CHUNK_BYTES = 2**26
 """Number of draws times cells processed at a time."""
@@ -79,6 +79,11 @@ class Posterior:
             draw -= len(draws.flat)
         raise IndexError(f"draw is beyond the {self.n_draws} kept ones.")
 
+    def check_values(self, values: FloatArray) -> None:
+        """Raise a ValueError for values that observations of this model cannot have."""
+        self.likelihood.check(values)
+        self.likelihood.check_standard((values - self.location) / self.scale)
+
     def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
         """Posterior of the sub-tensor with only the given levels of each mode."""
         shape = tuple(len(chosen) for chosen in levels)
@@ -121,7 +126,8 @@ class Posterior:
         """
         mean, variance = np.empty(len(coords)), np.empty(len(coords))
         for rows, fitted in self._chunks(coords, boxes):
-            mean[rows], variance[rows] = self._moments_of(fitted, noise)
+            given = self._given(coords[rows])
+            mean[rows], variance[rows] = self._moments_of(fitted, noise, given)
         return self._restore(mean), self.scale * np.sqrt(variance)
 
     def interval(
@@ -130,7 +136,7 @@ class Posterior:
         """Central interval of a new observation, or of its mean or probability if not `noise`."""
         ends = np.empty((2, len(coords)))
         for rows, fitted in self._chunks(coords):
-            self._fill_ends(ends[:, rows], level, fitted, noise)
+            self._fill_ends(ends[:, rows], level, fitted, noise, self._given(coords[rows]))
         return self._restore(ends[0]), self._restore(ends[1])
 
     def summarise(self, coords: IntArray, level: float, noise: bool | None = None) -> Prediction:
@@ -148,8 +154,9 @@ class Posterior:
         ends = np.empty((2, len(cells)))
         ordered = np.stack(np.unravel_index(cells, self.shape), axis=1)
         for rows, fitted in self._chunks(ordered, boxes=True):
-            mean[rows], variance[rows] = self._moments_of(fitted, noise)
-            self._fill_ends(ends[:, rows], level, fitted, noise)
+            given = self._given(ordered[rows])
+            mean[rows], variance[rows] = self._moments_of(fitted, noise, given)
+            self._fill_ends(ends[:, rows], level, fitted, noise, given)
         return Prediction(
             self._restore(mean)[places],
             (self.scale * np.sqrt(variance))[places],
@@ -157,27 +164,37 @@ class Posterior:
             self._restore(ends[1])[places],
         )
 
-    def _moments_of(self, fitted: FloatArray, noise: bool) -> tuple[FloatArray, FloatArray]:
+    def _given(self, coords: IntArray) -> Given:
+        """What the likelihood needs to know about cells."""
+        return self.likelihood.locate(NOTHING, coords.T.__getitem__)
+
+    def _moments_of(
+        self, fitted: FloatArray, noise: bool, given: Given
+    ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance over draws, standardised."""
-        means = self.likelihood.mean(fitted, self.nuisance)
+        means = self.likelihood.mean(fitted, self.nuisance, given)
         variance = means.var(axis=0)
         if noise:
-            variance = variance + self.likelihood.variance(fitted, self.nuisance).mean(axis=0)
+            within = self.likelihood.variance(fitted, self.nuisance, given)
+            variance = variance + within.mean(axis=0)
             variance = variance * self.likelihood.stretch**2
         return means.mean(axis=0), variance
 
-    def _fill_ends(self, ends: FloatArray, level: float, fitted: FloatArray, noise: bool) -> None:
+    def _fill_ends(
+        self, ends: FloatArray, level: float, fitted: FloatArray, noise: bool, given: Given
+    ) -> None:
         """Both ends of the central interval, computed for chunks of columns in threads."""
         tails = (0.5 * (1 - level), 0.5 * (1 + level))
         nuisance = self.nuisance
 
         def fill(start: int) -> None:
             columns = slice(start, start + COLUMNS)
+            own, known = fitted[:, columns], given.at(columns)
             if noise:
                 for end, tail in zip(ends, tails, strict=True):
-                    end[columns] = self.likelihood.quantile(tail, fitted[:, columns], nuisance)
+                    end[columns] = self.likelihood.quantile(tail, own, nuisance, known)
             else:
-                means = self.likelihood.mean(fitted[:, columns], nuisance)
+                means = self.likelihood.mean(own, nuisance, known)
                 ends[:, columns] = np.quantile(means, tails, axis=0)
 
         self.engine.map_pieces(fill, range(0, fitted.shape[1], COLUMNS))
@@ -198,18 +215,19 @@ class Posterior:
         samples = np.empty((n_draws, len(coords)))
         nuisance = self.nuisance[chosen]
         for rows, fitted in self._chunks(coords):
-            samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance)
-            self._calibrate(samples[:, rows], fitted)
+            given = self._given(coords[rows])
+            samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance, given)
+            self._calibrate(samples[:, rows], fitted, given)
         return self._restore(samples)
 
-    def _calibrate(self, samples: FloatArray, fitted: FloatArray) -> None:
+    def _calibrate(self, samples: FloatArray, fitted: FloatArray, given: Given) -> None:
         """Move samples to where the likelihood has them, some columns at a time in threads."""
         nuisance = self.nuisance
 
         def move(start: int) -> None:
             columns = slice(start, start + COLUMNS)
             samples[:, columns] = self.likelihood.calibrated(
-                samples[:, columns], fitted[:, columns], nuisance
+                samples[:, columns], fitted[:, columns], nuisance, given.at(columns)
             )
 
         self.engine.map_pieces(move, range(0, fitted.shape[1], COLUMNS))
@@ -224,7 +242,8 @@ class Posterior:
         scores = np.empty(len(coords))
         nuisance = self.nuisance
         for rows, fitted in self._chunks(coords):
-            each = self.likelihood.log_prob(fitted, standard[rows], nuisance)
+            given = self._given(coords[rows])
+            each = self.likelihood.log_prob(fitted, standard[rows], nuisance, given)
             scores[rows] = logsumexp(each, axis=0) - np.log(self.n_draws)
         return np.asarray(scores - np.log(self.scale))
 
@@ -249,18 +268,23 @@ class Posterior:
         first: FloatArray = np.zeros(1)
         total = squares = within = first
         nuisance = self.nuisance
+        lengths = list(self.shape)
+        lengths[mode] = len(range(*slices.indices(lengths[mode])))
+        cells = np.indices(lengths, sparse=True)
+        cells[mode][...] += slices.start
+        given = self.likelihood.locate(NOTHING, lambda own: np.broadcast_to(cells[own], lengths))
         for draw in range(self.n_draws):
             cores = self.cores(draw)
             cores[mode] = cores[mode][slices]
             fitted = ring.dense(cores)
-            means = self.likelihood.mean(fitted, nuisance[draw])
+            means = self.likelihood.mean(fitted, nuisance[draw], given)
             if draw == 0:
                 first = means
             gap = means - first
             total = total + gap
             squares = squares + gap * gap
             if noise:
-                within = within + self.likelihood.variance(fitted, nuisance[draw])
+                within = within + self.likelihood.variance(fitted, nuisance[draw], given)
         average = total / self.n_draws
         variance = np.maximum(squares / self.n_draws - average**2, 0.0) + within / self.n_draws
         deviation = np.sqrt(variance)

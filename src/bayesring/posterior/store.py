@@ -30,7 +30,7 @@ from bayesring.infer.estimate import AdamMoments, RingEstimate, forgotten
 from bayesring.infer.state import Draws, Trace
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth, Truncation
-from bayesring.model.types import RingSize, SlicePrior
+from bayesring.model.types import Given, RingSize, SlicePrior
 from bayesring.posterior import archives
 from bayesring.posterior.modelchecks import (
     LABELS,
@@ -181,6 +181,10 @@ def check_known(arrays: Mapping[str, NDArray[Any]]) -> None:
             raise ValueError(f"it has an array {shorten(name)}, which is unknown.")
 
 
+CARRIED = tuple(name for name in Given._fields if name != "group")
+"""What may be known of training observations besides their values."""
+
+
 def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[str, NDArray[Any]]:
     """Labels and training observations, if kept, as named arrays."""
     arrays: dict[str, NDArray[Any]] = {
@@ -188,6 +192,8 @@ def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[st
     }
     if observed is not None:
         arrays |= {"observed/coords": observed.coords, "observed/values": observed.values}
+        known = observed.given._asdict().items()
+        arrays |= {f"observed/{name}": each for name, each in known if each is not None}
     return arrays
 
 
@@ -209,8 +215,10 @@ def training_from_arrays(
     observed = _under(arrays, "observed")
     if not observed:
         return labels, None
-    check_cells(observed, ["values"], shape, "the training data")
-    return labels, Observations(observed["coords"], observed["values"], shape)
+    known = [name for name in CARRIED if name in observed]
+    check_cells(observed, ["values", *known], shape, "the training data")
+    given: Any = {name: observed[name].astype(float) for name in known}
+    return labels, Observations(observed["coords"], observed["values"], shape, given=Given(**given))
 
 
 def held_out_to_arrays(held: HeldOut | None) -> dict[str, NDArray[Any]]:

@@ -72,6 +72,8 @@ class Survey(NamedTuple):
     largest: float
     binary: bool
     """Whether all values are 0 or 1."""
+    whole: bool = True
+    """Whether all values are integers."""
 
     @property
     def n_observed(self) -> int:
@@ -81,7 +83,8 @@ class Survey(NamedTuple):
     @property
     def moments(self) -> Moments:
         """What a likelihood needs to know about the values."""
-        return Moments(self.mean, self.variance, self.smallest, self.largest, self.binary, ROUNDING)
+        ends = self.smallest, self.largest
+        return Moments(self.mean, self.variance, *ends, self.binary, ROUNDING, self.whole)
 
 
 class ParquetRows:
@@ -152,6 +155,7 @@ class ParquetRows:
             smallest=moments.smallest,
             largest=moments.largest,
             binary=moments.binary,
+            whole=moments.whole,
         )
 
     def chunks(
@@ -201,7 +205,7 @@ class _Moments:
     """Mean, variance and range of all values so far."""
 
     def __init__(self) -> None:
-        self.n, self.mean, self.squares, self.binary = 0, 0.0, 0.0, True
+        self.n, self.mean, self.squares, self.binary, self.whole = 0, 0.0, 0.0, True, True
         self.smallest, self.largest = np.inf, -np.inf
 
     def add(self, values: NDArray[Any]) -> int:
@@ -217,6 +221,7 @@ class _Moments:
         self.n = n
         self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
         self.binary = self.binary and binary
+        self.whole = self.whole and bool(np.all(values % 1 == 0))
         return -1
 
 

@@ -34,7 +34,7 @@ class FileRows(NamedTuple):
     def chunks(self, streams: Streams, epoch: int) -> Iterator[Chunk]:
         """All rows, shuffled in pools and read ahead in the background."""
         seed = streams.key[0] >> 1
-        for columns, values in self.files.chunks(self.coding, seed, epoch, skip=self.skip):
+        for columns, values, *_ in self.files.chunks(self.coding, seed, epoch, skip=self.skip):
             yield Chunk(columns, values)
 
 
@@ -50,7 +50,7 @@ def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) ->
     is_held[rng.permutation(len(chosen))[:n_held]] = True
     held, sample = (
         Observations(columns.T, values.astype(float), survey.shape)
-        for columns, values in (files.take(coding, chosen[own]) for own in (is_held, ~is_held))
+        for columns, values, *_ in (files.take(coding, chosen[own]) for own in (is_held, ~is_held))
     )
     if len(held.values) < FEWEST:  # too few to judge by: learn from all
         whole = FileRows(files, coding, NO_ROWS, survey.counts)

@@ -1,0 +1,119 @@
+"""What a fitted model does with new observations: it goes on learning, or folds new labels in."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from bayesring.checks import check_fits
+from bayesring.data import inputs
+from bayesring.data.observations import in_order, joined, renumbered, standardised
+from bayesring.data.positions import axes_of, prolonged
+from bayesring.fitting import fit_more
+from bayesring.ordering import in_line, rebound
+from bayesring.posterior import folding
+from bayesring.predicting import Predicting
+from bayesring.settings import Settings
+
+
+class Growing(Predicting):
+    """Methods that take new observations."""
+
+    inference: str
+
+    @abstractmethod
+    def _settings(self, names: Sequence[str] = (), seed: int | None = None) -> Settings:
+        """The parameters, checked."""
+
+    @abstractmethod
+    def _set_fitted(self) -> None:
+        """Set the attributes that follow from the posterior."""
+
+    @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
+        """Go on with new observations; only for online EM. The first call fits.
+
+        What was learned before enters as a prior: the old observations are not needed again. If
+        they are kept (`observed_`), short chains over all observations give the draws.
+        Coordinates or labels beyond those known make their modes grow, and new slices start from
+        what the known ones have in common. Noise and units stay as the first call found them.
+        Interrupted, it leaves the model as it was.
+        """
+        if not hasattr(self, "posterior_"):
+            fit: Any = self.fit  # type: ignore[attr-defined]
+            return fit(X, y, shape=shape)  # type: ignore[no-any-return]
+        posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
+        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
+        posterior.check_values(data.values)
+        labels = prolonged(labels, data.shape)
+        data = data._replace(location=posterior.location, scale=posterior.scale)
+        prior = rebound(self.prior_, axes_of(labels, data.shape))
+        model = settings.model._replace(likelihood=posterior.likelihood, prior=prior)
+        everything = joined(self.observed_, data)
+        estimates, drawn = fit_more(self.estimates_, data, model, settings, everything)
+        # only here, at the end, anything changes
+        self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
+        self.estimates_, self.labels_, self.observed_ = estimates, labels, everything
+        self.prior_ = prior
+        self.n_observations_ += len(data.values)
+        self._set_fitted()
+        return self
+
+    def fold_in(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
+        """A new model that also knows the labels of new observations, without refitting.
+
+        Every row of `X` must have a label, or a coordinate, that the fit did not know: the day
+        after the last, a new station. In every kept draw the slices of new labels are drawn given
+        their observations; see `bayesring.posterior.folding`. Known slices, noise and rank stay as
+        they are, so it takes moments; after many new observations, fit anew. This model does not
+        change, and the new one does not go on with `partial_fit`.
+        """
+        posterior = self._posterior()
+        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
+        posterior.check_values(data.values)
+        check_fits(
+            16 * sum(len(own.flat) * own.size.parameters(data.shape) for own in posterior.chains),
+            f"the draws of a model of shape {data.shape}",
+            "give new labels numbers next to the old ones.",
+        )
+        is_new = np.any(data.coords >= posterior.shape, axis=1)
+        if not len(is_new):
+            raise ValueError("fold_in needs at least one row with a value.")
+        if not is_new.all():
+            raise ValueError(
+                "fold_in is for rows with a label that the model does not know, but row "
+                f"{int(np.argmin(is_new))} of those with a value has none; fit anew with these."
+            )
+        labels = prolonged(labels, data.shape)
+        added = tuple(
+            np.arange(size, grown) if own is None else own[size:]
+            for own, size, grown in zip(labels.levels, posterior.shape, data.shape, strict=True)
+        )
+        standard = standardised(data, posterior.location, posterior.scale)
+        folded = folding.fold_in(posterior, self.prior_, added, standard, self.seed_)
+        lines = in_line(self.prior_, labels, data.shape)
+        ring = copy.copy(self)
+        ring.posterior_ = folded.at_levels(lines)
+        ring.labels_ = labels.at(lines)
+        ring.prior_ = rebound(self.prior_, axes_of(ring.labels_, data.shape))
+        everything = joined(self.observed_, data)
+        ring.observed_ = None if everything is None else in_order(renumbered(everything, lines))
+        if self.held_out_ is not None:
+            ring.held_out_ = renumbered(self.held_out_, lines)
+        ring.estimates_ = []
+        ring.n_observations_ = self.n_observations_ + len(data.values)
+        ring._set_fitted()
+        return ring
+
+    def _learns_on(self) -> bool:
+        if self.inference == "online-em":
+            return True
+        raise AttributeError(
+            f"partial_fit needs inference='online-em', but inference is {self.inference!r}."
+        )

@@ -1,0 +1,204 @@
+"""What likelihoods of real values have in common: units, checks, calibrated tails."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from bayesring.kernels.mixtures import remap
+from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.model import tails as calibrated_tails
+from bayesring.model.tails import LEVELS, NORMAL_TAILS, PLACES, SIZES
+from bayesring.model.types import NOTHING, FloatArray, Given, Moments
+
+LARGEST = 1e304
+"""Maximum size of a value: sums and differences of larger ones overflow."""
+FEW, FAR_OFF = 0.001, 1e6
+"""Share of the values that may be outliers, and how far off they are, relative to the farthest of
+the others, to be worth a warning."""
+SMALLEST_SIZE = 0.25
+
+
+@dataclass(frozen=True)
+class RealValued(Likelihood):
+    """y_n = f_n + noise of precision tau, tau ~ Ga(alpha0, beta0) cut off above `max_precision`.
+
+    The estimator standardises the values first, so 1 / tau is the share of their variance that is
+    noise. A ring with many parameters per observation can fit the noise away: tau runs off, and
+    predictions and intervals get worse. The cutoff prevents this. By default it is estimated during
+    warm-up, while a tenth of the training data is held out.
+
+    The same held-out values also set `tails`, by which intervals are stretched or shrunk so that
+    each level covers what it says; see `bayesring.model.tails`. Samples and standard
+    deviations of new observations follow; `log_prob` remains that of the model.
+    """
+
+    ranks_calibrate: ClassVar[bool] = True
+
+    alpha0: float = 1.0
+    beta0: float = 0.3
+    max_precision: float | None = None
+    tails: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        if not (self.alpha0 > 0 and self.beta0 > 0 and self._upper > 0):
+            raise ValueError(
+                f"alpha0, beta0 and max_precision of {name} must be positive, "
+                f"got {self.alpha0!r}, {self.beta0!r} and {self.max_precision!r}."
+            )
+        if len(self.tails) not in (0, LEVELS.size):
+            raise ValueError(
+                f"tails of {name} must be {LEVELS.size} numbers or none, got {len(self.tails)}."
+            )
+
+    @abstractmethod
+    def mixture_quantile(
+        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given
+    ) -> FloatArray:
+        """Quantile (n,) of the mixture over draws, before any calibration."""
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the cutoff still has to be estimated."""
+        return self.max_precision is None
+
+    @property
+    def _upper(self) -> float:
+        return inf if self.max_precision is None else self.max_precision
+
+    def check(self, values: FloatArray) -> None:
+        """Reject values that arithmetic cannot handle."""
+        if values.size and max(float(values.max()), -float(values.min())) > LARGEST:
+            row = int(np.argmax(np.abs(values) > LARGEST))
+            raise ValueError(
+                f"y must lie between {-LARGEST:g} and {LARGEST:g}, got {values[row]:g} in row "
+                f"{row}; divide all values by a large number first."
+            )
+
+    def data_concerns(self, values: FloatArray) -> list[str]:
+        """A message if a few values are so far off that all others look the same."""
+        middle = float(np.median(values))
+        with np.errstate(over="ignore"):
+            sizes = np.abs(values.astype(float) - middle)
+        few = max(1, round(FEW * values.size))
+        order = np.argpartition(sizes, -few)
+        rest, farthest = float(sizes[order[:-few]].max(initial=0.0)), int(np.argmax(sizes))
+        if rest == 0.0 or sizes[farthest] <= FAR_OFF * rest:
+            return []
+        return [
+            f"y holds {values[farthest]:g} in row {farthest}, over {FAR_OFF:,.0f} times as far "
+            f"from the median, {middle:g}, as almost all others: beside it they look equal, and "
+            "error bars are of its size; check it, leave it out, or fit logarithms."
+        ]
+
+    def units(self, values: FloatArray) -> tuple[float, float]:
+        """Mean and standard deviation without overflow; for constant values, their magnitude."""
+        largest = float(np.max(np.abs(values)))
+        shrunk = values / (largest or 1.0)
+        location, scale = float(np.mean(shrunk)) * largest, float(np.std(shrunk)) * largest
+        rounding = float(4 * np.finfo(float).eps)
+        first = float(values[0])
+        if scale <= rounding * largest and np.any(values != first):
+            steps = values - first  # a few neighbours among the floats: exact, and all there is
+            location, scale, rounding = first + float(np.mean(steps)), float(np.std(steps)), 0.0
+        return location, _own_size_if_constant(scale, largest, rounding)
+
+    def units_from(self, moments: Moments) -> tuple[float, float]:
+        """The same for streamed values."""
+        self.check(np.array([moments.smallest, moments.largest]))
+        if not np.isfinite(moments.mean + moments.variance):
+            raise ValueError(
+                f"The values, from {moments.smallest:g} to {moments.largest:g}, are too large for "
+                "their variance to be computed; divide all of them by a large number first."
+            )
+        largest = max(abs(moments.smallest), abs(moments.largest))
+        scale = sqrt(moments.variance)
+        return moments.mean, _own_size_if_constant(scale, largest, moments.rounding)
+
+    def mean(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
+        """Return f itself."""
+        return fitted
+
+    def quantile(
+        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Quantile of the mixture at the level adjusted by `tails`."""
+        below, level = level, self.calibrated_level(level)
+        if level == 1.0 and below < 1.0:  # lost to rounding; the other side is not
+            return -self.quantile(1.0 - below, -fitted, nuisance, given)
+        return self.mixture_quantile(level, fitted, nuisance, given)
+
+    def calibrate_by_ranks(self, ranks: FloatArray) -> Self:
+        """Set the tails by normal scores z_n = Phi^-1(F(y_n)): quantiles of |z_n| are t's values.
+
+        Intervals shrink by no more than `SMALLEST_SIZE`: values that are all equal say little of
+        the next.
+        """
+        tails = calibrated_tails.shrunk(np.abs(ndtri(np.clip(ranks, 1e-12, 1 - 1e-12))))
+        smallest = SMALLEST_SIZE * NORMAL_TAILS
+        return replace(self, tails=tuple(np.maximum(tails, smallest).tolist()))
+
+    def calibrated_level(self, level: float) -> float:
+        """Level of the mixture that stands for `level` once `tails` are known."""
+        return calibrated_tails.level_of(self.tails, level)
+
+    @property
+    def stretch(self) -> float:
+        """Deviation of a new observation over that of the mixture."""
+        return calibrated_tails.stretch_of(self.tails)
+
+    def tail_table(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given
+    ) -> tuple[FloatArray, FloatArray]:
+        """Places around the mean of each mixture, and what lies beyond them, (n, k) each."""
+        mean, draws = fitted.mean(axis=0), range(len(fitted))
+        variance = fitted.var(axis=0) + self.variance(fitted, nuisance, given).mean(axis=0)
+        x = mean[:, None] + PLACES * np.sqrt(variance)[:, None]
+        beyond = np.empty_like(x)
+        for k, place in enumerate(PLACES):
+            side = 1.0 if place < 0 else -1.0  # the smaller tail, by symmetry of the noise
+            total = sum(
+                self.cdf(side * x[:, k], side * fitted[s], nuisance[s], given) for s in draws
+            )
+            beyond[:, k] = total / len(fitted)
+        return x, beyond
+
+    def calibrated(
+        self, samples: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """y with normal score z = Phi^-1(F(y)) in the mixture F goes to F^-1(Phi(t(z))).
+
+        z is tabulated at `PLACES` and linear between them, both ways: t(z) = z moves nothing.
+        """
+        if not self.tails:
+            return samples
+        x, beyond = self.tail_table(fitted, nuisance, given)
+        new_sizes = np.append(0.0, self.tails)
+        return np.asarray(remap(samples, x, calibrated_tails.scores_of(beyond), SIZES, new_sizes))
+
+    def concerns(self, nuisance: FloatArray) -> list[str]:
+        """A message if tau sits at its bound, so that the ring would otherwise fit the noise."""
+        at_bound = float(np.mean(nuisance[:, 0] > 0.99 * self._upper))
+        if at_bound < 0.5:
+            return []
+        return [
+            f"The noise is at its bound in {at_bound:.0%} of the draws (precision "
+            f"{self._upper:.3g} of the standardised values): the ring could fit the noise away, "
+            "and held-out errors prevent it; a smaller rank= would rely less on the bound."
+        ]
+
+
+def _own_size_if_constant(scale: float, largest: float, rounding: float) -> float:
+    """The scale, or the magnitude of the values if it is only rounding (one if all are zero).
+
+    Never less than the smallest number with all its digits, in which error bars can be counted.
+    """
+    if scale <= rounding * largest:
+        scale = largest or 1.0
+    return max(scale, float(np.finfo(float).tiny))

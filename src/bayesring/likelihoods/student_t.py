@@ -1,0 +1,306 @@
+"""Real values with heavy-tailed noise: outliers do not move the fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, log, sqrt
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import gammainc, gammaln, ndtri, stdtr
+
+from bayesring.kernels.mixtures import table_mixture_quantiles
+from bayesring.likelihoods.real_valued import RealValued
+from bayesring.model import candidates, latent
+from bayesring.model.tails import PSEUDO, shrunk
+from bayesring.model.truncated_gamma import draw_truncated_gamma
+from bayesring.model.types import NOTHING, FloatArray, Given, WorkingResponse
+
+LEAST = 2.0
+"""Degrees of freedom above which the variance is finite."""
+USUAL = 4.0
+"""Degrees of freedom by which held-out errors are judged before any are known."""
+ROUNDS = 50
+PER_UNIT = 64
+PLACES = np.arange(12 * PER_UNIT + 1) / PER_UNIT
+"""asinh of the places at which distribution functions are tabulated."""
+
+
+@dataclass(frozen=True)
+class StudentT(RealValued):
+    """y_n = f_n + t_nu / sqrt(tau): normal with precision tau u_n, u_n ~ Ga(nu / 2, nu / 2).
+
+    tau ~ Ga(alpha0, beta0) cut off above `max_precision`, as for `Gaussian`, and
+    log(nu - 2) ~ N(centre, spread^2): the variance is finite. Parameters are tau, nu and the
+    candidates for both; see `bayesring.model.candidates`.
+
+    Parameters
+    ----------
+    alpha0, beta0, max_precision, tails : as for `Gaussian`
+    centre, spread : mean and standard deviation of log(nu - 2)
+    """
+
+    carries: ClassVar[frozenset[str]] = frozenset({"weight", "offset", "lower", "upper"})
+    forgets: ClassVar[bool] = True
+
+    centre: float = 1.0
+    spread: float = 1.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.spread < inf:
+            raise ValueError(f"spread of StudentT must be positive, got {self.spread!r}.")
+
+    def augments(self, given: Given) -> bool:
+        """u is drawn."""
+        return True
+
+    def draws_for_statistics(self, given: Given) -> bool:
+        """tau is drawn given u."""
+        return True
+
+    # ---- Parameters.
+
+    def initial_nuisance(self) -> FloatArray:
+        """Start with noise that is half the variance of the values."""
+        return self._with_candidates(np.array([min(2.0, self._upper), USUAL]), 0)
+
+    def draw_nuisance(self, rng: Generator) -> FloatArray:
+        """Draw tau and nu from their prior, and candidates."""
+        tau = draw_truncated_gamma(rng, self.alpha0, self.beta0, self._upper)
+        nu = LEAST + np.exp(self.centre + self.spread * rng.standard_normal())
+        return self._beside(rng, np.array([tau, nu]))
+
+    def _beside(self, rng: Generator, own: FloatArray) -> FloatArray:
+        """tau and nu with fresh candidates."""
+        return np.append(own, _natural(candidates.put_down(rng, _unbounded(own))))
+
+    def _with_candidates(self, own: FloatArray, turn: int) -> FloatArray:
+        return np.append(own, _natural(candidates.around(_unbounded(own), turn)))
+
+    def log_prior(self, nuisance: FloatArray) -> float:
+        """Log density of tau and nu."""
+        tau, nu = float(nuisance[0]), float(nuisance[1])
+        if not (0 < tau <= self._upper and nu > LEAST):
+            return -inf
+        mass = gammainc(self.alpha0, self.beta0 * self._upper)
+        of_tau = self.alpha0 * log(self.beta0) - gammaln(self.alpha0) - log(mass)
+        of_tau += (self.alpha0 - 1) * log(tau) - self.beta0 * tau
+        x = log(nu - LEAST)
+        of_nu = -0.5 * ((x - self.centre) / self.spread) ** 2 - log(self.spread) - x
+        return float(of_tau + of_nu - 0.5 * log(2 * np.pi))
+
+    def conditional(self, statistics: FloatArray) -> tuple[float, float]:
+        """Shape and rate of tau given u, before truncation."""
+        return self.alpha0 + 0.5 * statistics[1], self.beta0 + 0.5 * statistics[2]
+
+    def update_nuisance(
+        self, rng: Generator, statistics: FloatArray, nuisance: FloatArray
+    ) -> FloatArray:
+        """Either tau given u, or both among the candidates with u integrated out, by a coin.
+
+        Not one after the other: u was drawn given both as they were.
+        """
+        own = nuisance[:2]
+        if rng.random() < 0.5:
+            shape, rate = self.conditional(statistics)
+            own = np.array([draw_truncated_gamma(rng, shape, rate, self._upper), own[1]])
+        else:
+            points = nuisance.reshape(-1, 2)
+            own = points[candidates.choose(rng, self._densities(statistics, points))]
+        return self._beside(rng, own)
+
+    def _densities(self, statistics: FloatArray, points: FloatArray) -> FloatArray:
+        """Log densities of log tau and log(nu - 2) at the present point and the candidates."""
+        sums = np.append(statistics[0], statistics[3:])
+        return np.array(
+            [
+                total + self.log_prior(point) + float(_unbounded(point).sum())
+                for total, point in zip(sums, points, strict=True)
+            ]
+        )
+
+    def expect_nuisance(self, statistics: FloatArray, nuisance: FloatArray) -> FloatArray:
+        """tau at its mode given E[u]; nu at the best of its candidates."""
+        shape, rate = self.conditional(statistics)
+        tau = min(max(shape - 1, 1e-6) / rate, self._upper)
+        points = nuisance.reshape(-1, 2)
+        nu = points[int(np.argmax(self._densities(statistics, points))), 1]
+        return self._with_candidates(np.array([tau, nu]), 1)
+
+    # ---- Observations.
+
+    def augment(
+        self,
+        rng: Generator | None,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> WorkingResponse:
+        """w = tau u, s = w y, with u ~ Ga((nu + 1) / 2, (nu + tau (y - f)^2) / 2).
+
+        An observation of weight m has a gamma of m times that shape, the sum of m draws.
+        """
+        assert rng is not None  # as `augments` asks
+        tau, nu = nuisance[0], nuisance[1]
+        values = _uncensored(rng, fitted, values, nuisance, given)
+        shape = 0.5 * (nu + 1) * (1.0 if given.weight is None else given.weight)
+        drawn = rng.standard_gamma(shape, fitted.shape)
+        weight = tau * drawn / (0.5 * (nu + tau * (values - fitted) ** 2))
+        return WorkingResponse(weight, weight * values)
+
+    def expect(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> WorkingResponse:
+        """The same with E[u]; of an interval, its nearest end."""
+        tau, nu = nuisance[0], nuisance[1]
+        if given.lower is not None and given.upper is not None:
+            nearest = np.clip(fitted, given.lower, given.upper)
+            values = np.where(np.isnan(given.lower), values, nearest)
+        weight = tau * (nu + 1) / (nu + tau * (values - fitted) ** 2)
+        weight = weight if given.weight is None else given.weight * weight
+        return WorkingResponse(weight, weight * values)
+
+    def statistics(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+        rng: Generator | None = None,
+        response: WorkingResponse | None = None,
+    ) -> FloatArray:
+        """Log likelihood, count, sum of u (y - f)^2, log likelihood at every candidate."""
+        if rng is not None:
+            response = self.augment(rng, fitted, values, nuisance, given)
+        elif response is None:
+            response = self.expect(fitted, values, nuisance, given)
+        weight, shift = response
+        squares = np.sum((shift - weight * fitted) ** 2 / weight) / nuisance[0]
+        count = values.size if given.weight is None else given.weight.sum()
+        first, *others = (
+            self.log_prob(fitted, values, point, given).sum() for point in nuisance.reshape(-1, 2)
+        )
+        return np.array([first, count, squares, *others])
+
+    def log_prob(
+        self,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> FloatArray:
+        """Log density of each observation; log probability of an interval."""
+        tau, nu = nuisance[..., :1], nuisance[..., 1:2]
+        constant = gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu) + 0.5 * np.log(tau / (nu * np.pi))
+        each = constant - 0.5 * (nu + 1) * np.log1p(tau / nu * (values - fitted) ** 2)
+        if given.censored is not None and given.lower is not None and given.upper is not None:
+            root = np.sqrt(tau)
+            low, high = (given.lower - fitted) * root, (given.upper - fitted) * root
+            flip = low + high > 0
+            ends = np.where(flip, -high, low), np.where(flip, -low, high)
+            mass = stdtr(nu, ends[1]) - stdtr(nu, ends[0])
+            each = np.where(given.censored, np.log(np.maximum(mass, 1e-300)), each)
+        return np.asarray(each if given.weight is None else given.weight * each)
+
+    def simulate(
+        self, rng: Generator, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Add noise."""
+        tau, nu = nuisance[..., :1], nuisance[..., 1:2]
+        degrees = np.broadcast_to(nu, fitted.shape)
+        return np.asarray(fitted + rng.standard_t(degrees) / np.sqrt(tau))
+
+    def variance(
+        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """nu / (nu - 2) / tau."""
+        tau, nu = nuisance[..., :1], nuisance[..., 1:2]
+        return np.broadcast_to(nu / (nu - LEAST) / tau, fitted.shape)
+
+    def cdf(
+        self, values: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """Distribution function of t_nu at (y - f) sqrt(tau)."""
+        tau, nu = nuisance[..., :1], nuisance[..., 1:2]
+        return np.asarray(stdtr(nu, (values - fitted) * np.sqrt(tau)))
+
+    def mixture_quantile(
+        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given
+    ) -> FloatArray:
+        """By Newton's method on tables of the distribution function, one per draw."""
+        degrees = nuisance[:, 1:2]
+        tails = stdtr(degrees, -np.sinh(PLACES))
+        constant = gammaln(0.5 * (degrees + 1)) - gammaln(0.5 * degrees)
+        constant = constant - 0.5 * np.log(degrees * np.pi)
+        power = -0.5 * (degrees + 1) * np.log1p(np.sinh(PLACES) ** 2 / degrees)
+        slopes = -np.exp(constant + power) * np.cosh(PLACES)
+        columns, roots = np.ascontiguousarray(fitted.T), np.sqrt(nuisance[:, 0])
+        return np.asarray(
+            table_mixture_quantiles(level, columns, roots, tails, slopes, float(PER_UNIT))
+        )
+
+    # ---- Held-out values.
+
+    def loss(self, values: FloatArray, expected: FloatArray, given: Given = NOTHING) -> float:
+        """Mean absolute error, which outliers do not rule."""
+        return float(np.average(np.abs(values - expected), weights=given.weight))
+
+    def calibrate(
+        self,
+        values: FloatArray,
+        mean: FloatArray,
+        variance: FloatArray,
+        nuisance: FloatArray | None = None,
+        given: Given = NOTHING,
+    ) -> StudentT:
+        """Set the cutoff and the tails as `Gaussian` does, by a robust size of held-out errors.
+
+        That is sigma^2, the mean of u ((y - mean)^2 - variance) with u = (nu + 1) / (nu + (y -
+        mean)^2 / (sigma^2 + variance)).
+        """
+        nu = USUAL if nuisance is None else float(np.mean(nuisance[:, 1]))
+        squares, noise = (values - mean) ** 2, 1.0
+        for _ in range(ROUNDS):
+            u = (nu + 1) / (nu + squares / (noise + variance))
+            noise = min(max(float(np.mean(u * squares - variance)), 1e-12), 1.0)
+        share = values.size / (values.size + PSEUDO)
+        drawn = noise if nuisance is None else float(np.mean(1.0 / nuisance[:, 0]))
+        ratio = np.abs(values - mean) / np.sqrt(drawn + variance)
+        sizes = -ndtri(np.maximum(stdtr(nu, -ratio), 1e-300))
+        return replace(self, max_precision=1.0 / (share * noise), tails=shrunk(sizes))
+
+    def describe(
+        self, statistics: FloatArray, nuisance: FloatArray, scale: float
+    ) -> dict[str, float]:
+        """Noise in the units of the data, and degrees of freedom."""
+        return {"noise": scale / sqrt(nuisance[0]), "degrees of freedom": float(nuisance[1])}
+
+
+def _unbounded(points: FloatArray) -> FloatArray:
+    """log tau and log(nu - 2)."""
+    return np.stack([np.log(points[..., 0]), np.log(points[..., 1] - LEAST)], axis=-1)
+
+
+def _natural(points: FloatArray) -> FloatArray:
+    return np.stack([np.exp(points[..., 0]), LEAST + np.exp(points[..., 1])], axis=-1)
+
+
+def _uncensored(
+    rng: Generator, fitted: FloatArray, values: FloatArray, nuisance: FloatArray, given: Given
+) -> FloatArray:
+    """Values, drawn where only their ends are known."""
+    which = given.censored
+    if which is None or given.lower is None or given.upper is None:
+        return values
+    root, nu, centre = np.sqrt(nuisance[0]), float(nuisance[1]), fitted[which]
+    low, high = (given.lower[which] - centre) * root, (given.upper[which] - centre) * root
+    values = values.copy()
+    values[which] = centre + latent.draw_t_between(rng, nu, low, high) / root
+    return values
