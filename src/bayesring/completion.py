@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from bayesring.checks import check_level
+from bayesring.choosing import choose_likelihood
 from bayesring.data.containers import Container, Long, open_container
 from bayesring.data.tables import check_new_columns
 from bayesring.estimator import TensorRing
 from bayesring.fitting import Keep
 from bayesring.likelihoods import Likelihood
-from bayesring.model.types import FloatArray
 from bayesring.posterior import Prediction
 from bayesring.reporting import Reporting
 
@@ -88,13 +88,14 @@ def complete(
     implicit : whether the entries that a sparse array does not store are "missing" or "observed"
         with its fill value
     level : probability with which the intervals should cover hidden values
-    likelihood : as for `TensorRing`, or "auto": "bernoulli" if the values are zeros and ones
+    likelihood : as for `TensorRing`, or "auto", which looks at the values: 0 and 1, ratings,
+        counts, real values with or without heavy tails; see `bayesring.choosing`
     checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`; if the process is
         killed, the same call continues from the checkpoint
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
     """
     container = open_gaps(data, modes, value, fill, implicit)
-    chosen, notes = choose_likelihood(likelihood, container.observations.values)
+    chosen, notes = choose_likelihood(likelihood, container.observations)
     if settings.get("progress", True):
         from bayesring.progress import say
 
@@ -135,23 +136,6 @@ def fill_gaps(
     return Completion(
         **kept, model=ring, level=level, n_filled=len(missing), table=table, notes=tuple(notes)
     )
-
-
-def choose_likelihood(
-    likelihood: str | Likelihood, values: FloatArray, count: int | None = None
-) -> tuple[str | Likelihood, list[str]]:
-    """The likelihood to use, with a note if it was chosen from the values.
-
-    `count` is the number of values if only the distinct ones are given.
-    """
-    if not (isinstance(likelihood, str) and likelihood == "auto"):
-        return likelihood, []
-    if not np.array_equal(np.unique(values), [0.0, 1.0]):
-        return "gaussian", []
-    return "bernoulli", [
-        f"All {count or len(values):,} values are 0 or 1: treated as binary, so filled cells are "
-        "probabilities (likelihood='gaussian' treats them as real numbers)."
-    ]
 
 
 def _nothing_to_fill(container: Container) -> str:

@@ -14,6 +14,7 @@ from sklearn.utils import RegressorTags, Tags
 from bayesring.checkpoint.manifest import seed_in
 from bayesring.data import inputs
 from bayesring.data.extras import check_carried, given_arguments
+from bayesring.data.kinds import looks_otherwise
 from bayesring.data.labels import Labels
 from bayesring.data.observations import COMPACT, Observations, in_order, merged
 from bayesring.data.positions import axes_of, placed
@@ -214,7 +215,10 @@ class TensorRing(Growing, BaseEstimator):  # type: ignore[misc]
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         check_carried(data.given, likelihood)
-        for concern in likelihood.data_concerns(data.values):
+        concerns = likelihood.data_concerns(data.values)
+        if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
+            concerns += looks_otherwise(data.values)
+        for concern in concerns:
             warnings.warn(concern, UserWarning, stacklevel=3)
         settings.check_ring_fits(data.shape, len(data.values))
         axes = axes_of(labels, data.shape)

@@ -21,7 +21,7 @@ from pyarrow import feather, parquet
 
 from bayesring import TensorRing, load
 from bayesring.checks import check_level
-from bayesring.completion import choose_likelihood
+from bayesring.choosing import choose_likelihood
 from bayesring.data.containers import open_container
 from bayesring.data.files import read_data, write_table
 from bayesring.data.parquet import ParquetRows
@@ -40,7 +40,7 @@ def _understood(data: Any, modes: Any = None, value: Any = None) -> None:
     observed = container.observations
     assert np.isfinite(observed.values).all()
     assert observed.coords.shape == (len(observed.values), len(observed.shape))
-    choose_likelihood("auto", observed.values)
+    choose_likelihood("auto", observed)
 
 
 def comma_separated(rng: Random, folder: Path) -> None:

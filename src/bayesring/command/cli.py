@@ -78,7 +78,13 @@ ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="File that fit w
 Output = Annotated[str | None, typer.Option("--output", "-o", help="File to write; - for stdout.")]
 Modes = Annotated[str | None, typer.Option(help="Key columns of a table, between commas.")]
 Value = Annotated[str | None, typer.Option(help="Column of values, or name of the array.")]
-Likelihood = Annotated[str, typer.Option(help="auto, gaussian or bernoulli; auto sees 0/1 values.")]
+Likelihood = Annotated[
+    str,
+    typer.Option(
+        help="auto, gaussian, student-t, negative-binomial, poisson, ordinal or bernoulli; auto "
+        "looks at the values."
+    ),
+]
 Level = Annotated[float, typer.Option(help="Share of hidden values that intervals should cover.")]
 Rank = Annotated[str, typer.Option(help="auto, one number, or one per bond between commas.")]
 Chains = Annotated[

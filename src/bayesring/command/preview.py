@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesring.completion import choose_likelihood
+from bayesring.choosing import AUTO
 from bayesring.data.containers import Container, Long
+from bayesring.data.kinds import Choice, choose_by_values
 from bayesring.data.labels import label_texts
 from bayesring.likelihoods import Likelihood
 
@@ -40,7 +41,8 @@ def preview(container: Container, likelihood: str | Likelihood = "auto") -> Prev
     observed = container.observations
     if not len(observed.values):
         raise ValueError("data holds no value at all: every cell is missing.")
-    chosen, notes = choose_likelihood(likelihood, observed.values)
+    found = choose_by_values(observed.values) if likelihood == AUTO else Choice(likelihood, [])
+    chosen, notes = found
     texts = label_texts(container.labels, observed.shape)
     names = container.labels.names
     distinct = len(np.unique(observed.coords, axis=0))

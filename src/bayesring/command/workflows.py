@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesring.choosing import AUTO, choose_likelihood
 from bayesring.command.preview import Preview, preview
-from bayesring.completion import choose_likelihood, fill_gaps, open_gaps
+from bayesring.completion import fill_gaps, open_gaps
 from bayesring.data.containers import Container, open_container
 from bayesring.data.files import (
     ARRAYS,
@@ -24,6 +25,7 @@ from bayesring.data.files import (
     write_completion,
     write_table,
 )
+from bayesring.data.kinds import Choice, choose_by_moments
 from bayesring.data.parquet import ParquetRows
 from bayesring.data.tables import is_table
 from bayesring.data.writing import check_destination, same_place
@@ -94,7 +96,7 @@ def complete_file(
         check_destination(model)
         _check_apart("the model", model, {"the input": source, "the output": target})
     container, notes = _open(source, modes, value, fill, open_gaps)
-    chosen, chosen_notes = choose_likelihood(likelihood, container.observations.values)
+    chosen, chosen_notes = choose_likelihood(likelihood, container.observations)
     ring = TensorRing(likelihood=chosen, **settings)
     with _noting_warnings() as noted, safety.interruptible(ring) as ended:
         ring.fit_observations(
@@ -140,7 +142,7 @@ def fit_file(
     else:
         container, notes = _open(source, modes, value)
         observed = container.observations
-        chosen, chosen_notes = choose_likelihood(likelihood, observed.values)
+        chosen, chosen_notes = choose_likelihood(likelihood, observed)
         notes += chosen_notes
         ring = TensorRing(likelihood=chosen, **settings)
         with _noting_warnings() as noted, safety.interruptible(ring) as ended:
@@ -173,8 +175,9 @@ def _fit_stream(
     show = settings.get("progress", True)
     files = ParquetRows(source, modes, value, count_threads(settings.get("n_jobs")))
     survey = survey_files(files, show)
-    kinds = [0.0, 1.0] if survey.binary and survey.smallest < survey.largest else [0.5]
-    chosen, notes = choose_likelihood(likelihood, np.array(kinds), survey.n_observed)
+    auto = likelihood == AUTO
+    found = choose_by_moments(survey.moments, survey.n_observed) if auto else Choice(likelihood, [])
+    chosen, notes = found
     ring = TensorRing(likelihood=chosen, **settings)
     with _noting_warnings() as noted:
         try:

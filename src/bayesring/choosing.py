@@ -1,0 +1,78 @@
+"""`likelihood="auto"`: what the values are, by looking at them and, in doubt, by two short fits.
+
+Zeros and ones are binary. A few consecutive integers from one on, such as 1 to 5, are ratings.
+Other non-negative integers are counts, unless normal noise predicts held-out ones better. All else
+is real, with normal noise, unless heavy tails predict held-out values better. The short fits see
+`MOST` observations at most.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from bayesring.data.kinds import Choice, choose_by_values
+from bayesring.data.observations import Observations
+from bayesring.estimator import TensorRing
+from bayesring.likelihoods import Gaussian, Likelihood
+
+AUTO = "auto"
+FEWEST, MOST = 400, 4_000
+"""Observations from which on short fits can tell, and observations that they see."""
+HELD = 0.2
+SHORT: dict[str, Any] = {"rank": 3, "chains": 1, "warmup": 60, "draws": 40, "order": None}
+ERRORS, LEAST_GAIN = 2.0, 0.01
+"""Standard errors, and log score per value, by which the unusual likelihood must be better."""
+
+
+def choose_likelihood(likelihood: str | Likelihood, data: Observations) -> Choice:
+    """The likelihood for some observations, with a note on what was taken and how to differ."""
+    if not (isinstance(likelihood, str) and likelihood == AUTO):
+        return Choice(likelihood, [])
+    kind, notes = choose_by_values(data.values)
+    if data.given.lower is not None or data.given.error is not None:
+        return Choice("gaussian", [])
+    if kind not in ("gaussian", "negative-binomial") or len(data.values) < FEWEST:
+        return Choice(kind, notes)
+    rival = "student-t" if kind == "gaussian" else "gaussian"
+    gain, error = contest(data, kind, rival)
+    if not gain > max(ERRORS * error, LEAST_GAIN):
+        return Choice(kind, notes)
+    better = f"better by {gain:.2g} +- {error:.1g} in log score per held-out value"
+    if rival == "student-t":
+        return Choice(
+            rival,
+            [
+                f"The values have heavy tails: Student-t noise predicts {better} than normal noise "
+                "(likelihood='gaussian' takes normal noise)."
+            ],
+        )
+    return Choice(
+        Gaussian(),
+        [
+            f"The values are non-negative integers, but normal noise predicts {better} than a "
+            "negative binomial: treated as real (likelihood='negative-binomial' as counts)."
+        ],
+    )
+
+
+def contest(data: Observations, kind: str, rival: str) -> tuple[float, float]:
+    """Gain in mean log score of `rival` over `kind` on values held out, and its standard error."""
+    rng = np.random.default_rng(len(data.values))
+    rows = np.sort(rng.permutation(len(data.values))[:MOST])
+    held = np.zeros(rows.size, dtype=bool)
+    held[rng.permutation(rows.size)[: int(HELD * rows.size)]] = True
+    coords, values = data.coords[rows], np.asarray(data.values[rows], dtype=float)
+    scores = []
+    for likelihood in (kind, rival):
+        ring = TensorRing(
+            likelihood=likelihood, shape=data.shape, random_state=0, progress=False, **SHORT
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # short, and meant to be
+            ring.fit(coords[~held], values[~held])
+        scores.append(ring.posterior_.log_score(coords[held], values[held]))
+    gains = scores[1] - scores[0]
+    return float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(gains.size))
