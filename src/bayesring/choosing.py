@@ -23,6 +23,8 @@ FEWEST, MOST = 400, 4_000
 """Observations from which on short fits can tell, and observations that they see."""
 HELD = 0.2
 SHORT: dict[str, Any] = {"rank": 3, "chains": 1, "warmup": 60, "draws": 40, "order": None}
+FARTHEST = 3.0
+"""Gain in log score at one value beyond which it counts no more, so that none decides alone."""
 ERRORS, LEAST_GAIN = 2.0, 0.01
 """Standard errors, and log score per value, by which the unusual likelihood must be better."""
 
@@ -74,5 +76,5 @@ def contest(data: Observations, kind: str, rival: str) -> tuple[float, float]:
             warnings.simplefilter("ignore")  # short, and meant to be
             ring.fit(coords[~held], values[~held])
         scores.append(ring.posterior_.log_score(coords[held], values[held]))
-    gains = scores[1] - scores[0]
+    gains = np.clip(scores[1] - scores[0], -FARTHEST, FARTHEST)
     return float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(gains.size))

@@ -74,8 +74,18 @@ def statistics(state, data) -> dict[str, float]:
     return found
 
 
-def geweke(likelihood, prior, update, seed: int, n: int, size=SIZE, given=NOTHING) -> Geweke:
-    """Geweke (2004): draws of (theta, y) from the prior, and by scan-then-data, must agree."""
+def as_it_is(data):
+    """All of the data."""
+    return data
+
+
+def geweke(
+    likelihood, prior, update, seed: int, n: int, size=SIZE, given=NOTHING, see=as_it_is
+) -> Geweke:
+    """Geweke (2004): draws of (theta, y) from the prior, and by scan-then-data, must agree.
+
+    `see` is what the sampler sees of the data.
+    """
     rng, streams = np.random.default_rng(seed), Streams.of_chain(seed, 0)
 
     def from_prior():
@@ -86,7 +96,7 @@ def geweke(likelihood, prior, update, seed: int, n: int, size=SIZE, given=NOTHIN
     state, data = from_prior()
     chain = []
     for scan in range(1, n + 1):
-        problem = make_problem(data, likelihood, prior, update)
+        problem = make_problem(see(data), likelihood, prior, update)
         state, _ = gibbs.step(streams, scan, state, problem)
         data = simulate(rng, state, COORDS, SHAPE, likelihood, given)
         found = statistics(state, data)

@@ -22,7 +22,7 @@ from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingRe
 UNBOUNDED = 1e12
 """Cutoff of a group's precision that is none."""
 PSEUDO_GROUP = 20
-"""Held-out values of a group that weigh as much as the noise of all groups together."""
+"""Held-out values of a group that weigh as much as the belief that it needs no cutoff."""
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ class Gaussian(RealValued):
         errors that set the tails are counted in the noise of the draws, once there are some: a few
         outliers among the values held out, or among the others, make the two differ.
 
-        Groups have cutoffs of their own, as if each had `PSEUDO_GROUP` values more like the others.
+        Groups have cutoffs of their own, each shrunk by `PSEUDO_GROUP` values without any excess.
         """
         share = values.size / (values.size + PSEUDO)
         known = 0.0 if given.error is None else given.error**2
@@ -359,10 +359,10 @@ class Gaussian(RealValued):
         if given.group is not None and caps:
             counts = np.bincount(given.group, minlength=len(caps))
             sums = np.bincount(given.group, each, len(caps))
-            own = (PSEUDO_GROUP * noise + sums) / (PSEUDO_GROUP + counts)
-            own = np.clip(own, 0.01 * noise, 1.0)
-            caps = tuple((1.0 / (share * own)).tolist())
-            drawn = own[given.group]
+            own = np.clip(sums / np.maximum(counts, 1), 1e-12, 1.0)
+            bounds = (counts + PSEUDO_GROUP) / (counts * own + 1e-12)
+            caps = tuple(np.minimum(bounds, UNBOUNDED).tolist())
+            drawn = np.maximum(own[given.group], 0.01 * noise)
             if nuisance is not None:
                 drawn = np.mean(1.0 / self._precision(nuisance, given), axis=0)
         tails = shrunk(np.abs(values - mean) / np.sqrt(drawn + known + variance))

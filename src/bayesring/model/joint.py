@@ -49,7 +49,8 @@ def simulate(
 ) -> Observations:
     """Draw values at `coords` given a state and the observations' weights and offsets."""
     fitted = predictor(state, coords, given)
-    values = likelihood.simulate(rng, fitted, state.nuisance, given)
+    known = likelihood.locate(given, coords.T.__getitem__)
+    values = likelihood.simulate(rng, fitted, state.nuisance, known)
     return Observations(coords, values, shape, given=given)
 
 
@@ -64,7 +65,8 @@ def log_joint(
 ) -> float:
     """log p(y, cores, weights, gains, hyperparameters, nuisance), constants included."""
     fitted = predictor(state, data.coords, data.given)
-    total = float(likelihood.log_prob(fitted, data.values, state.nuisance, data.given).sum())
+    known = likelihood.locate(data.given, data.along)
+    total = float(likelihood.log_prob(fitted, data.values, state.nuisance, known).sum())
     total += likelihood.log_prior(state.nuisance)
     priors = prior.for_shape(data.shape).modes
     for own, core, hyper in zip(priors, state.cores, state.hyper, strict=True):

@@ -1,0 +1,96 @@
+"""What `likelihood="auto"` takes, and that it is right."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import bayesring
+from bayesring import TensorRing
+from bayesring.choosing import FEWEST, choose_likelihood
+from bayesring.data.kinds import choose_by_moments, choose_by_values
+from bayesring.data.observations import Observations
+from bayesring.fitting import moments_of
+from bayesring.likelihoods import Gaussian, StudentT
+
+SHAPE = (8, 9, 7)
+
+
+def observations(rng, n, values):
+    coords = np.stack([rng.integers(0, size, n) for size in SHAPE], axis=1)
+    truth = np.sin(coords[:, 0]) + 0.4 * coords[:, 1] * np.cos(coords[:, 2])
+    return Observations(coords, np.asarray(values(truth), dtype=float), SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0, 1, 1, 0], "bernoulli"),
+        ([0, 0, 0, 0], "gaussian"),
+        ([1, 1, 2, 1], "gaussian"),
+        ([1, 2, 3, 4, 5, 5], "ordinal"),
+        ([1, 9, 1, 9], "negative-binomial"),
+        ([0, 2, 7, 40], "negative-binomial"),
+        ([9, 11, 12, 10, 9, 12], "poisson"),
+        ([0, 2, -7, 40], "gaussian"),
+        ([0, 2, 7.5, 40], "gaussian"),
+    ],
+)
+def test_by_values_and_by_moments(values, kind):
+    values = np.array(values, dtype=float)
+    found, notes = choose_by_values(values)
+    assert found == kind
+    assert bool(notes) == (kind != "gaussian")
+    assert choose_by_moments(moments_of(values), len(values), len(set(values)))[0] == kind
+
+
+def test_heavy_tails_are_found_and_normal_ones_are_not(rng):
+    heavy = observations(rng, 1_500, lambda f: f + 0.3 * rng.standard_t(2.2, f.size))
+    chosen, notes = choose_likelihood("auto", heavy)
+    assert chosen == "student-t"
+    assert "likelihood='gaussian'" in notes[0]
+    normal = observations(rng, 1_500, lambda f: f + 0.3 * rng.standard_normal(f.size))
+    assert choose_likelihood("auto", normal) == ("gaussian", [])
+
+
+def test_counts_and_what_only_looks_like_them(rng):
+    counts = observations(rng, 1_000, lambda f: rng.poisson(rng.gamma(3.0, np.exp(0.4 * f))))
+    assert choose_likelihood("auto", counts).likelihood == "negative-binomial"
+    pixels = observations(
+        rng,
+        1_500,
+        lambda f: np.clip(np.round(128 + 20 * f + 2 * rng.standard_normal(f.size)), 0, 255),
+    )
+    chosen, notes = choose_likelihood("auto", pixels)
+    assert isinstance(chosen, Gaussian)
+    assert "negative-binomial" in notes[0]
+
+
+def test_few_values_are_not_fitted_for(rng, monkeypatch):
+    monkeypatch.setattr("bayesring.choosing.contest", None)
+    few = observations(rng, FEWEST - 1, lambda f: f)
+    assert choose_likelihood("auto", few) == ("gaussian", [])
+    assert choose_likelihood(StudentT(), few) == (StudentT(), [])
+
+
+def test_complete_says_what_it_took(rng):
+    values = rng.poisson(3.0, (5, 6, 4)).astype(float)
+    values[rng.random(values.shape) < 0.3] = np.nan
+    found = bayesring.complete(
+        values, rank=2, chains=1, warmup=15, draws=10, progress=False, random_state=0
+    )
+    assert "counts" in found.notes[0]
+    assert np.all(found.lower >= 0)
+
+
+def test_the_estimator_warns_of_counts_but_not_those_who_know(rng):
+    data = observations(rng, 60, lambda f: rng.poisson(2.0, f.size) + 0.0)
+    quick = {"rank": 1, "chains": 1, "warmup": 5, "draws": 5, "random_state": 0, "progress": False}
+    with pytest.warns(UserWarning, match="likelihood='negative-binomial' models counts|poisson"):
+        TensorRing(**quick).fit(data.coords, data.values)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        TensorRing(likelihood=Gaussian(), **quick).fit(data.coords, data.values)
+    assert not any("counts" in str(each.message) for each in caught)
