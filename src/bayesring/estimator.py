@@ -201,6 +201,9 @@ class TensorRing(Growing, BaseEstimator):  # type: ignore[misc]
         data, labels, kind = inputs.observe(X, y, wanted, modes, value, extras)
         if positions is not None:
             labels = placed(labels, positions, data.shape)
+        if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
+            for concern in looks_otherwise(data.values):
+                warnings.warn(concern, UserWarning, stacklevel=2)
         return self.fit_observations(data, labels, kind, keep)
 
     def fit_observations(
@@ -215,10 +218,7 @@ class TensorRing(Growing, BaseEstimator):  # type: ignore[misc]
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         check_carried(data.given, likelihood)
-        concerns = likelihood.data_concerns(data.values)
-        if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
-            concerns += looks_otherwise(data.values)
-        for concern in concerns:
+        for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=3)
         settings.check_ring_fits(data.shape, len(data.values))
         axes = axes_of(labels, data.shape)

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_array
 from bayesring import TensorRing, TensorRingClassifier, load
 from bayesring.infer import chains
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*normal noise is fitted")
 SETTINGS = {"warmup": 5, "draws": 5, "chains": 1, "random_state": 0, "progress": False}
 ONLINE = SETTINGS | {"inference": "online-em", "epochs": 1}
 
@@ -35,9 +36,9 @@ def classes_of(X):
 class OnMeasurements(TensorRing):
     """A ring over measurements cut into five classes each."""
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         classes = classes_of(X)
-        return super().fit(classes, y, shape=(5,) * classes.shape[1])
+        return super().fit(classes, y, sample_weight, shape=(5,) * classes.shape[1])
 
     @available_if(lambda self: self._learns_on())
     def partial_fit(self, X, y=None):
@@ -52,9 +53,9 @@ class OnMeasurements(TensorRing):
 class ClassifierOnMeasurements(TensorRingClassifier):
     """The same for labels."""
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         classes = classes_of(X)
-        return super().fit(classes, y, shape=(5,) * classes.shape[1])
+        return super().fit(classes, y, sample_weight, shape=(5,) * classes.shape[1])
 
     @available_if(lambda self: self._learns_on())
     def partial_fit(self, X, y=None, classes=None):
@@ -107,6 +108,10 @@ DIRECT = BEHIND_ADAPTER | {
         "check_fit_check_is_fitted",
         "check_n_features_in",
         "check_fit2d_predict1d",
+        "check_sample_weights_pandas_series",
+        "check_sample_weights_list",
+        "check_all_zero_sample_weights_error",
+        "check_sample_weight_equivalence_on_dense_data",
     )
 }
 

@@ -115,10 +115,12 @@ PRIORS = [
 
 INTERCEPT = "tests/sampling/test_conditionals.py::test_intercept"
 
+GIVEN = "tests/sampling/test_given.py::"
+
 LIKELIHOODS = [
     Mutant(
         "levels above 99 % are stuck at the last tail",
-        "likelihoods/gaussian.py",
+        "model/tails.py",
         "normal * tails[-1] /",
         "np.copysign(NORMAL_TAILS[-1], normal) * tails[-1] /",
         ("tests/test_gaussian.py::test_levels_beyond_the_last_tail_go_on_growing",),
@@ -161,16 +163,107 @@ LIKELIHOODS = [
     Mutant(
         "Polya-Gamma variables without the intercept",
         "likelihoods/bernoulli.py",
-        "polyagamma.draw(rng, self._odds(fitted, nuisance))",
-        "polyagamma.draw(rng, fitted)",
+        "omega = polyagamma.draw(rng, odds)",
+        "omega = polyagamma.draw(rng, fitted)",
         (INTERCEPT,),
     ),
     Mutant(
         "tails in the noise of the values held out",
         "likelihoods/gaussian.py",
-        "noise if nuisance is None else float(np.mean(1.0 / nuisance[:, 0]))",
-        "noise",
+        "drawn = float(np.mean(1.0 / nuisance[:, 0]))",
+        "drawn = noise",
         ("tests/test_gaussian.py::test_tails_are_counted_in_the_noise_of_the_draws",),
+    ),
+    Mutant(
+        "an error of measurement counts once, not squared",
+        "likelihoods/gaussian.py",
+        "variance + given.error**2",
+        "variance + given.error",
+        (GIVEN + "test_density_with_errors_is_that_of_the_sum_of_both",),
+    ),
+    Mutant(
+        "an interval has the density of its stand-in",
+        "likelihoods/gaussian.py",
+        "np.where(given.censored, latent.log_mass(low, high), each)",
+        "np.where(given.censored, each, each)",
+        (GIVEN + "test_an_interval_has_its_integrated_density",),
+    ),
+    Mutant(
+        "weights are left out of the sum of squares",
+        "likelihoods/gaussian.py",
+        "sums = np.array([each.sum(), each @ (residuals**2 + more)])",
+        "sums = np.array([each.sum(), residuals @ residuals])",
+        (GIVEN + "test_an_observation_of_weight_three_is_three",),
+    ),
+    Mutant(
+        "a group's shape forgets half of its count",
+        "model/grouped_noise.py",
+        "kappa + 0.5 * counts",
+        "kappa + 0.25 * counts",
+        (GIVEN + "test_groups_have_the_conditional_of_their_joint",),
+    ),
+    Mutant(
+        "the present point is never among the candidates",
+        "model/candidates.py",
+        "centre + width * rng.standard_normal((COUNT, now.size))",
+        "now + width * rng.standard_normal((COUNT, now.size))",
+        (GIVEN + "test_candidates_leave_a_density_as_it_is",),
+    ),
+    Mutant(
+        "slice sampling steps out on one side only",
+        "model/grouped_noise.py",
+        "level = log_density(x) - float(rng.standard_exponential())",
+        "level = log_density(x) - float(rng.random())",
+        (GIVEN + "test_slice_sampling_draws_from_its_density",),
+    ),
+    Mutant(
+        "draws between ends come from the wrong side",
+        "model/latent.py",
+        "drawn = np.clip(ndtri_exp(np.minimum(place, -1e-300)), low, high)",
+        "drawn = -np.clip(ndtri_exp(np.minimum(place, -1e-300)), low, high)",
+        (GIVEN + "test_draws_between_ends",),
+    ),
+    Mutant(
+        "counts ignore their exposure",
+        "likelihoods/count_valued.py",
+        "found if given.exposure is None else found + np.log(given.exposure)",
+        "found",
+        ("tests/test_extras.py::test_exposure_divides_rates",),
+    ),
+    Mutant(
+        "counts are reached one too early",
+        "kernels/counts.py",
+        "found[i] = high",
+        "found[i] = low",
+        ("tests/kernels/test_counts.py::test_quantiles_are_the_smallest_that_reach",),
+    ),
+    Mutant(
+        "equal observations are merged, but count once",
+        "data/observations.py",
+        "total = np.add.reduceat(weight, np.flatnonzero(new))",
+        "total = weight[new]",
+        ("tests/test_extras.py::test_equal_observations_are_merged_and_joined",),
+    ),
+    Mutant(
+        "a limit from above is taken as one from below",
+        "data/extras.py",
+        "lower = np.where(np.isnan(lower), -np.inf, lower)",
+        "lower = np.where(np.isnan(lower), upper, lower)",
+        ("tests/test_extras.py::test_what_stands_between",),
+    ),
+    Mutant(
+        "the variance of ratings forgets the square of their mean",
+        "likelihoods/ordinal.py",
+        "square - reached.sum(axis=0) ** 2",
+        "square - reached.sum(axis=0)",
+        ("tests/contract/test_protocols.py::test_likelihoods",),
+    ),
+    Mutant(
+        "heavy tails win the contest whatever the error",
+        "choosing.py",
+        "max(ERRORS * error, LEAST_GAIN)",
+        "-1.0",
+        ("tests/test_choosing.py::test_heavy_tails_are_found_and_normal_ones_are_not",),
     ),
     Mutant(
         "a bound that was given is estimated",

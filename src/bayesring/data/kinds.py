@@ -11,7 +11,7 @@ from bayesring.model.types import FloatArray, Moments
 
 MOST_RATING = 10
 """Highest rating; higher integers are counts."""
-FEWEST, SMALL = 20, 20
+FEWEST, SMALL = 100, 20
 """Values from which on a kind is plain to see; mean below which counts are plainly counts."""
 
 

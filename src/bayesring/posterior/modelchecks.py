@@ -80,8 +80,9 @@ def _auto_or(least: int) -> Rule:
     )
 
 
-def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf) -> bool:
-    return isinstance(value, (list, tuple)) and len(value) <= most and all(map(fits, value))
+def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf, least: int = 0) -> bool:
+    is_list = isinstance(value, (list, tuple)) and least <= len(value) <= most
+    return is_list and all(map(fits, value))
 
 
 def _names_modes(value: Any) -> bool:
@@ -116,9 +117,7 @@ PARAMETERS: Mapping[str, Rule] = {
 """Parameters of the estimator that are plain data."""
 DESCRIPTION: Mapping[str, Rule] = {
     "shape": Rule(
-        lambda value: (
-            _listed(value, lambda size: is_whole(size, 1), MOST_MODES) and len(value) >= 2
-        ),
+        lambda value: _listed(value, lambda size: is_whole(size, 1), MOST_MODES, 2),
         "a list of two positive integers or more",
     ),
     "location": Rule(is_number, "a finite number"),
@@ -137,8 +136,6 @@ LABELS: Mapping[str, Rule] = {
     "table kind": Rule(lambda value: value is None or TEXT.fits(value), "null or text"),
 }
 """Fields of the description of labels."""
-ENDS = ("lower", "upper")
-"""Numbers of observations that may be missing or infinite."""
 FIELD_TYPES: Mapping[str, Rule] = {
     "bool": Rule(lambda value: type(value) is bool, "true or false"),
     "int": Rule(is_whole, "an integer of at least 0"),
@@ -148,8 +145,7 @@ FIELD_TYPES: Mapping[str, Rule] = {
     ),
     "int | None": Rule(lambda value: value is None or is_whole(value), "null or an integer"),
     "str | int | None": Rule(
-        lambda value: value is None or isinstance(value, str) or is_whole(value),
-        "null, a name or an integer",
+        lambda value: value is None or TEXT.fits(value) or is_whole(value), "null, text or integer"
     ),
     "float": Rule(is_number, "a finite number"),
     "float | None": Rule(
@@ -157,9 +153,7 @@ FIELD_TYPES: Mapping[str, Rule] = {
     ),
     "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
     "tuple[ModePrior, ...]": Rule(
-        lambda value: (
-            _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES) and len(value) > 0
-        ),
+        lambda value: _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),
         "a list of priors of modes",
     ),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),
@@ -330,7 +324,7 @@ def check_cells(
 ) -> None:
     """Coordinates inside the tensor, and their finite values."""
     n = _length(arrays, "coords", where)
-    parts = {name: Expected("f", (n,), finite=name not in ENDS) for name in numbers}
+    parts = {name: Expected("f", (n,), finite=name not in ("lower", "upper")) for name in numbers}
     check_arrays(arrays, {"coords": whole((n, len(shape)), 0)} | parts, where)
     if n and np.any(arrays["coords"].max(axis=0) >= np.array(shape)):
         raise ValueError(f"the coordinates of {where} are beyond the shape {shape}.")
