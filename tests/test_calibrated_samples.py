@@ -13,8 +13,8 @@ from bayesring.engine.threads import Threads
 from bayesring.infer.state import Draws
 from bayesring.kernels.mixtures import normal_mixture_tails
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.likelihoods.gaussian import NORMAL_TAILS, PLACES
 from bayesring.model import ring
+from bayesring.model.tails import NORMAL_TAILS, PLACES
 from bayesring.model.types import RingSize
 from bayesring.posterior import Posterior
 

@@ -10,7 +10,8 @@ from bayesring import TensorRing
 from bayesring.data.splitting import folds_of
 from bayesring.infer import folds
 from bayesring.likelihoods import Gaussian
-from bayesring.likelihoods.gaussian import LEVELS, NORMAL_TAILS, SMALLEST_SIZE
+from bayesring.likelihoods.real_valued import SMALLEST_SIZE
+from bayesring.model.tails import LEVELS, NORMAL_TAILS
 from bayesring.model.types import Observations
 from tests.models import random_coords
 from tests.online.planted import planted

@@ -93,6 +93,9 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             X, y = take_column(X, value)
         kept: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         classes, codes = (np.array([0, 1]), None) if y is None else _codes(y)
+        if codes is not None and sample_weight is not None:
+            weighed = np.broadcast_to(np.asarray(sample_weight) != 0, codes.shape)
+            _check_two(classes[np.unique(codes[weighed]).astype(int)])
         named, before = value if y is None else None, getattr(self, "posterior_", None)
         try:
             super().fit(
@@ -204,9 +207,14 @@ def _codes(y: Any, known: NDArray[Any] | None = None) -> tuple[NDArray[Any], Flo
         raise ValueError(
             f"y holds {labels[row]!s} in row {row}, but the classes are {classes.tolist()}."
         )
+    _check_two(classes)
+    return classes, (labels == classes[1]).astype(float)
+
+
+def _check_two(classes: NDArray[Any]) -> None:
+    """Two labels are needed, of rows that count."""
     if len(classes) == 1:
         raise ValueError(
             f"y holds one class only, {classes[0]!s}: the classifier can't train when only one "
             "class is present; it needs two."
         )
-    return classes, (labels == classes[1]).astype(float)

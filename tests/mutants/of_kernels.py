@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+POLYAGAMMA = "tests/kernels/test_polyagamma.py::"
 SLICES = "tests/kernels/test_slices.py::"
 FREE_ENERGY = "tests/online/test_free_energy.py::"
 
@@ -13,14 +14,42 @@ KERNELS = [
         "kernels/polyagamma.py",
         "    z = 0.5 * abs(z)\n",
         "    z = abs(z)\n",
-        ("tests/kernels/test_polyagamma.py::test_mean_and_variance_are_exact",),
+        (POLYAGAMMA + "test_mean_and_variance_are_exact",),
     ),
     Mutant(
         "proposals of Polya-Gamma from the right piece come at the wrong rate",
         "kernels/polyagamma.py",
         "rate = 0.125 * math.pi * math.pi + 0.5 * z * z",
         "rate = 0.125 * math.pi * math.pi + 0.25 * z * z",
-        ("tests/kernels/test_polyagamma.py::test_laplace_transform_is_exact",),
+        (POLYAGAMMA + "test_laplace_transform_is_exact",),
+    ),
+    Mutant(
+        "sums of Polya-Gamma end after the gammas that are drawn",
+        "kernels/polyagamma.py",
+        "total = b * shift + _inverse_gaussian(rng, b * (2.0 * mean * tilt), tilt)",
+        "total = 0.0",
+        (POLYAGAMMA + "test_sums_have_the_exact_moments_and_law",),
+    ),
+    Mutant(
+        "the third cumulant of the gammas that are not drawn lacks its factor of two",
+        "kernels/polyagamma.py",
+        "mean = 1.5 * two * two / three",
+        "mean = 3.0 * two * two / three",
+        (POLYAGAMMA + "test_the_series_errs_as_little_as_it_says",),
+    ),
+    Mutant(
+        "inverse Gaussians pass for sums of Polya-Gamma whatever z is",
+        "kernels/polyagamma.py",
+        "    if level <= total:\n        return True\n    step",
+        "    if level <= 1.0:\n        return True\n    step",
+        (POLYAGAMMA + "test_proposals_are_accepted_by_the_ratio_of_densities",),
+    ),
+    Mutant(
+        "gammas of Polya-Gamma have scales of twice the z^2",
+        "kernels/polyagamma.py",
+        "(k - 0.5) + 0.5 * UNIT * z * z)",
+        "(k - 0.5) + UNIT * z * z)",
+        (POLYAGAMMA + "test_sums_over_the_rest_are_exact",),
     ),
     Mutant(
         "quantiles of mixtures stop far from the solution",

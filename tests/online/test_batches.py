@@ -39,7 +39,7 @@ class CountedRows:
         self.passes.append(epoch)
         self.under_way += 1
         try:
-            for columns, values in self.rows.chunks(streams, epoch):
+            for columns, values, *_ in self.rows.chunks(streams, epoch):
                 for begin in range(0, len(values), self._size):
                     if self.fails_at == (epoch, begin // self._size):
                         raise OSError("cannot be read")

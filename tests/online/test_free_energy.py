@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring.data.batches import ArrayRows
+from bayesring.data.batches import ArrayRows, Chunk
 from bayesring.data.observations import Observations
 from bayesring.engine.streams import Streams
 from bayesring.infer import em
@@ -250,10 +250,11 @@ def test_rows_that_a_batch_does_not_touch_rest(rng):
         def arrays(work=work):
             return work.flat, work.ring.flat, *work.adam, work.curvature
 
-        work.learn(columns, values, 0.01, expects=False)
+        work.learn(Chunk(columns, values), 0.01, expects=False)
         before = [each.copy() for each in arrays()]
         few = np.flatnonzero((columns[0] < 2) & (columns[1] != 3))[:4]
-        work.learn(np.ascontiguousarray(columns[:, few]), values[few], 0.01, expects=False)
+        part = Chunk(np.ascontiguousarray(columns[:, few]), values[few])
+        work.learn(part, 0.01, expects=False)
         touched = [np.isin(np.arange(n), columns[mode, few]) for mode, n in enumerate(shape)]
         slices = np.concatenate(touched)
         entries = np.repeat(slices, np.repeat([c[0].size for c in work.cores], shape))
@@ -271,7 +272,7 @@ def test_slices_without_data_go_to_the_prior_mean(rng, prior):
     """Seen to fail: weighted cores left as they were before the E-step."""
     scene = make_scene(rng, LIKELIHOODS[0], prior, (5, 4, 3), (2, 2, 2), 1)
     work = Workspace(reading.grown(scene.estimate, (7, 4, 3)), scene.setting)
-    work.learn(scene.columns, scene.values, 0.01, expects=False)
+    work.learn(Chunk(scene.columns, scene.values), 0.01, expects=False)
     work.expect()
     precision, diagonal, linear, *_ = work.slice_priors[0]
     mean = np.linalg.solve(precision + np.diag(diagonal[0]), linear[0])

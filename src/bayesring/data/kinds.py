@@ -11,6 +11,8 @@ from bayesring.model.types import FloatArray, Moments
 
 MOST_RATING = 10
 """Highest rating; higher integers are counts."""
+MOST_COUNT = 1e9
+"""Larger integers are rather codes, or measured in small units."""
 FEWEST, SMALL = 100, 20
 """Values from which on a kind is plain to see; mean below which counts are plainly counts."""
 
@@ -44,7 +46,7 @@ def choose_by_moments(moments: Moments, count: int, levels: int | None = None) -
                 "probabilities (likelihood='gaussian' treats them as real numbers)."
             ],
         )
-    if not moments.whole or low < 0 or high - low < 2:
+    if not moments.whole or low < 0 or high - low < 2 or high > MOST_COUNT:
         return Choice("gaussian", [])
     if low >= 1 and high <= MOST_RATING and (levels is None or levels >= high - low):
         return Choice(

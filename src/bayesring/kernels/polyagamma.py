@@ -30,6 +30,7 @@ PER_UNIT, LONGEST = 256, 12
 QUIET = {"error_model": "numpy", **OPTIONS}
 """Division by zero gives infinity."""
 UNIT = 0.5 / math.pi**2
+"""Scale of the gammas, before division by (k - 1/2)^2 + z^2 / (4 pi^2)."""
 TERMS = 2
 """Gammas of the series that are drawn one by one; the error is in `_draw_by_series`."""
 NEAR, POWERS = 2.0, 8
@@ -173,10 +174,12 @@ def is_below_ratio(level, b, x):
 
         S(x) = sum_n (-1)^n Gamma(n + b) / (n! Gamma(b)) (2 n + b) / b exp(-n (n + b) / (2 x)).
 
-    0 <= S <= 1, since the Levy density of PG(b, z) lies below that of the inverse Gaussian. The
-    ratio of successive terms falls with n, so that terms may grow at first, but fall from then on.
-    Hence every partial sum is a bound of S: while terms grow, odd ones are negative and even ones
-    above one. Terms beyond 1e9 occur only where S is practically zero.
+    S <= 1, since the Levy density of PG(b, z) lies below that of the inverse Gaussian, which is
+    therefore a PG(b, z) plus jumps, and there are none with probability (1 + e^-|z|)^-b.
+
+    The ratio of successive terms falls with n: terms may grow at first, but fall from then on.
+    Hence every partial sum bounds S; while terms grow, the sums are below zero and above one by
+    turns. Terms beyond 1e9 occur only where S is practically zero.
     """
     factor = math.exp(-0.5 * (b + 1.0) / x)
     term = (b + 2.0) * factor
@@ -230,7 +233,7 @@ REST = power_series_of_rest()
 def sums_over_rest(z, decay):
     """sum_{k > TERMS} c_k^n for n = 1, 2, 3, with decay = e^-z, z >= 0.
 
-    From `NEAR` on the sums over all k, which are derivatives of log cosh(s), less the first terms.
+    From `NEAR` on, the sums over all k, by derivatives of log cosh(s), less the first terms.
     """
     one = two = three = 0.0
     if z < NEAR:
@@ -241,10 +244,10 @@ def sums_over_rest(z, decay):
             three = REST[2, j] + square * three
         return one, two, three
     tanh = (1.0 - decay) / (1.0 + decay)
-    sech = 4.0 * decay / ((1.0 + decay) * (1.0 + decay))
+    slope = 4.0 * decay / ((1.0 + decay) * (1.0 + decay))  # 1 - tanh^2
     one = tanh / (2.0 * z)
-    two = (2.0 * tanh - z * sech) / (4.0 * z**3)
-    three = (6.0 * tanh - 3.0 * z * sech - z * z * sech * tanh) / (8.0 * z**5)
+    two = (2.0 * tanh - z * slope) / (4.0 * z**3)
+    three = (6.0 * tanh - 3.0 * z * slope - z * z * slope * tanh) / (8.0 * z**5)
     for k in range(1, TERMS + 1):
         c = _scale(k, z)
         one -= c

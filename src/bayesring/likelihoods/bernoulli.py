@@ -90,11 +90,8 @@ class Bernoulli(Likelihood):
         given: Given = NOTHING,
     ) -> WorkingResponse:
         """The same with E[omega] = tanh(x / 2) / (2 x), x = f + b, 1/4 at zero (18)."""
-        odds = self._odds(fitted, nuisance)
-        small = np.abs(odds) < 1e-4
-        safe = np.where(small, 1.0, odds)
-        omega = np.where(small, 0.25, np.tanh(0.5 * safe) / (2 * safe))
-        omega = omega if given.weight is None else given.weight * omega
+        weight = 1.0 if given.weight is None else given.weight
+        omega = polyagamma.mean(weight, self._odds(fitted, nuisance))
         return self._response(omega, values, nuisance, given)
 
     def _odds(self, fitted: FloatArray, nuisance: FloatArray) -> FloatArray:

@@ -40,7 +40,7 @@ def mean_normal_between(low: FloatArray, high: FloatArray) -> tuple[FloatArray, 
 
 
 def draw_t_between(rng: Generator, degrees: float, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Draws of Student's t between `low` and `high`."""
+    """Draws of the t distribution between `low` and `high`."""
     low, high, flipped = _to_the_left(low, high)
     below, above = stdtr(degrees, low), stdtr(degrees, high)
     place = np.maximum(below + rng.random(low.shape) * (above - below), SMALLEST)
