@@ -7,8 +7,9 @@ from math import inf, log, pi, sqrt
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import ndtr, ndtri
+from scipy.special import gammaln, ndtr, ndtri
 
+from bayesring.kernels import loglikelihoods
 from bayesring.likelihoods.count_valued import CountValued
 from bayesring.model import candidates
 from bayesring.model.tails import PSEUDO
@@ -19,6 +20,8 @@ LEAST, MOST = 1e-3, 1e6
 STEEPEST = 1e3
 """Largest 1 / r that held-out counts may suggest."""
 ROUNDS = 20
+LONGEST = 20_000
+"""Range of counts up to which log Gamma is tabulated."""
 OWN = 6
 """Statistics before the log likelihoods at candidates."""
 
@@ -75,7 +78,12 @@ class NegativeBinomial(CountValued):
         return float(ndtr(log(self._upper / self.size) / self.size_spread))
 
     def _beside(self, rng: Generator, r: float, b: float) -> FloatArray:
-        """r and b with fresh candidates."""
+        """r and b with fresh candidates; or without, by a coin, and b is drawn given omega next.
+
+        Not both in one scan: omega is drawn given both as they are.
+        """
+        if rng.random() < 0.5:
+            return np.array([r, b] + [r] * candidates.COUNT)
         return np.array([r, b, *np.exp(candidates.put_down(rng, np.log([r])))[:, 0]])
 
     def _searching(self, r: float, b: float) -> FloatArray:
@@ -96,12 +104,9 @@ class NegativeBinomial(CountValued):
     def update_nuisance(
         self, rng: Generator, statistics: FloatArray, nuisance: FloatArray
     ) -> FloatArray:
-        """Either b given omega, or r among its candidates with omega integrated out, by a coin.
-
-        Not one after the other: omega was drawn given both as they were.
-        """
+        """Either b given omega, or r among its candidates with omega integrated out."""
         r, b = nuisance[:2].tolist()
-        if rng.random() < 0.5:
+        if not _has_candidates(nuisance):
             return self._beside(rng, r, self.update_intercept(rng, statistics))
         points = np.append(r, nuisance[2:])
         logs = np.append(statistics[0], statistics[OWN:])
@@ -129,12 +134,14 @@ class NegativeBinomial(CountValued):
         The two are those of a regression of (y - mu)^2 - mu on mu^2, with weights of one over the
         variance squared; what is not needed, in Gibbs or in online EM, is left at zero.
         """
-        first = super().statistics(fitted, values, nuisance, given, rng, response)
         others = np.zeros(nuisance.size - 2)
+        if rng is not None and _has_candidates(nuisance):
+            sizes = np.append(nuisance[0], nuisance[2:])
+            logs = self._log_likelihoods(sizes, fitted, values, nuisance, given)
+            count = values.size if given.weight is None else given.weight.sum()
+            return np.array([logs[0], count, 0.0, 0.0, 0.0, 0.0, *logs[1:]])
+        first = super().statistics(fitted, values, nuisance, given, rng, response)
         if rng is not None:
-            for place, r in enumerate(nuisance[2:]):
-                own = np.array([r, nuisance[1]])
-                others[place] = self.log_prob(fitted, values, own, given).sum()
             return np.array([*first, 0.0, 0.0, *others])
         mean = self.mean(fitted, nuisance, given)
         weight = np.ones(values.size) if given.weight is None else given.weight
@@ -142,6 +149,28 @@ class NegativeBinomial(CountValued):
         excess = weight @ (((values - mean) ** 2 - mean) * inverse**2)
         square = weight @ (mean * inverse) ** 2
         return np.array([*first, excess, square, *others])
+
+    def _log_likelihoods(
+        self,
+        sizes: FloatArray,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given,
+    ) -> FloatArray:
+        """Log likelihood with each of the sizes in place of r, in one pass."""
+        low, high = int(values.min(initial=0.0)), int(values.max(initial=0.0))
+        if high - low > LONGEST:
+            points = np.stack([sizes, np.full(sizes.size, nuisance[1])], axis=1)
+            return np.array([self.log_prob(fitted, values, own, given).sum() for own in points])
+        counts = np.arange(low, high + 1, dtype=float)
+        table = gammaln(counts + sizes[:, None]) - gammaln(sizes)[:, None] - gammaln(counts + 1.0)
+        weight = np.ones(1) if given.weight is None else given.weight
+        eta = self._predictor(fitted, nuisance, given)
+        sums = loglikelihoods.negative_binomial(
+            np.exp(eta), values.astype(float, copy=False), weight, sizes, table, low
+        )
+        return np.asarray(sums + np.sum(weight * values * eta))
 
     def calibrate(
         self,
@@ -172,3 +201,8 @@ class NegativeBinomial(CountValued):
         return {"dispersion": 1.0 / float(nuisance[0])} | super().describe(
             statistics, nuisance, scale
         )
+
+
+def _has_candidates(nuisance: FloatArray) -> bool:
+    """Whether there are candidates other than the present r."""
+    return bool(np.any(nuisance[2:] != nuisance[0]))

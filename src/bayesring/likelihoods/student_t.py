@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import gammainc, gammaln, ndtri, stdtr
 
+from bayesring.kernels import loglikelihoods
 from bayesring.kernels.mixtures import table_mixture_quantiles
 from bayesring.likelihoods.real_valued import RealValued
 from bayesring.model import candidates, latent
@@ -73,7 +74,12 @@ class StudentT(RealValued):
         return self._beside(rng, np.array([tau, nu]))
 
     def _beside(self, rng: Generator, own: FloatArray) -> FloatArray:
-        """tau and nu with fresh candidates."""
+        """tau and nu with fresh candidates; or without, by a coin, and tau is drawn given u next.
+
+        Not both in one scan: u is drawn given both as they are.
+        """
+        if rng.random() < 0.5:
+            return np.tile(own, candidates.COUNT + 1)
         return np.append(own, _natural(candidates.put_down(rng, _unbounded(own))))
 
     def _with_candidates(self, own: FloatArray, turn: int) -> FloatArray:
@@ -98,17 +104,14 @@ class StudentT(RealValued):
     def update_nuisance(
         self, rng: Generator, statistics: FloatArray, nuisance: FloatArray
     ) -> FloatArray:
-        """Either tau given u, or both among the candidates with u integrated out, by a coin.
-
-        Not one after the other: u was drawn given both as they were.
-        """
-        own = nuisance[:2]
-        if rng.random() < 0.5:
-            shape, rate = self.conditional(statistics)
-            own = np.array([draw_truncated_gamma(rng, shape, rate, self._upper), own[1]])
-        else:
-            points = nuisance.reshape(-1, 2)
+        """Either tau given u, or both among the candidates with u integrated out."""
+        points = nuisance.reshape(-1, 2)
+        if _has_candidates(nuisance):
             own = points[candidates.choose(rng, self._densities(statistics, points))]
+        else:
+            shape, rate = self.conditional(statistics)
+            tau = draw_truncated_gamma(rng, shape, rate, self._upper)
+            own = np.array([tau, nuisance[1]])
         return self._beside(rng, own)
 
     def _densities(self, statistics: FloatArray, points: FloatArray) -> FloatArray:
@@ -176,18 +179,37 @@ class StudentT(RealValued):
         rng: Generator | None = None,
         response: WorkingResponse | None = None,
     ) -> FloatArray:
-        """Log likelihood, count, sum of u (y - f)^2, log likelihood at every candidate."""
-        if rng is not None:
-            response = self.augment(rng, fitted, values, nuisance, given)
-        elif response is None:
-            response = self.expect(fitted, values, nuisance, given)
-        weight, shift = response
-        squares = np.sum((shift - weight * fitted) ** 2 / weight) / nuisance[0]
+        """Log likelihood, count, sum of u (y - f)^2, log likelihood at every candidate.
+
+        Of the last two, a scan needs one only.
+        """
+        points, squares = nuisance.reshape(-1, 2), 0.0
+        if rng is None or not _has_candidates(nuisance):
+            if rng is not None:
+                response = self.augment(rng, fitted, values, nuisance, given)
+            elif response is None:
+                response = self.expect(fitted, values, nuisance, given)
+            weight, shift = response
+            squares = np.sum((shift - weight * fitted) ** 2 / weight) / nuisance[0]
         count = values.size if given.weight is None else given.weight.sum()
-        first, *others = (
-            self.log_prob(fitted, values, point, given).sum() for point in nuisance.reshape(-1, 2)
+        asked = points if _has_candidates(nuisance) else points[:1]
+        logs = np.zeros(len(points))
+        logs[: len(asked)] = self._log_likelihoods(fitted, values, asked, given)
+        return np.array([logs[0], count, squares, *logs[1:]])
+
+    def _log_likelihoods(
+        self, fitted: FloatArray, values: FloatArray, points: FloatArray, given: Given
+    ) -> FloatArray:
+        """Log likelihood at each of the points, in one pass."""
+        if given.lower is not None:
+            return np.array([self.log_prob(fitted, values, own, given).sum() for own in points])
+        weight = np.ones(1) if given.weight is None else given.weight
+        count = values.size if given.weight is None else weight.sum()
+        tau, nu = points[:, 0], points[:, 1]
+        sums = loglikelihoods.student_t(
+            fitted, values.astype(float, copy=False), weight, tau / nu, -0.5 * (nu + 1)
         )
-        return np.array([first, count, squares, *others])
+        return np.asarray(count * _log_constant(tau, nu) + sums)
 
     def log_prob(
         self,
@@ -198,8 +220,7 @@ class StudentT(RealValued):
     ) -> FloatArray:
         """Log density of each observation; log probability of an interval."""
         tau, nu = nuisance[..., :1], nuisance[..., 1:2]
-        constant = gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu) + 0.5 * np.log(tau / (nu * np.pi))
-        each = constant - 0.5 * (nu + 1) * np.log1p(tau / nu * (values - fitted) ** 2)
+        each = _log_constant(tau, nu) - 0.5 * (nu + 1) * np.log1p(tau / nu * (values - fitted) ** 2)
         if given.censored is not None and given.lower is not None and given.upper is not None:
             root = np.sqrt(tau)
             low, high = (given.lower - fitted) * root, (given.upper - fitted) * root
@@ -237,8 +258,7 @@ class StudentT(RealValued):
         """By Newton's method on tables of the distribution function, one per draw."""
         degrees = nuisance[:, 1:2]
         tails = stdtr(degrees, -np.sinh(PLACES))
-        constant = gammaln(0.5 * (degrees + 1)) - gammaln(0.5 * degrees)
-        constant = constant - 0.5 * np.log(degrees * np.pi)
+        constant = _log_constant(np.ones_like(degrees), degrees)
         power = -0.5 * (degrees + 1) * np.log1p(np.sinh(PLACES) ** 2 / degrees)
         slopes = -np.exp(constant + power) * np.cosh(PLACES)
         columns, roots = np.ascontiguousarray(fitted.T), np.sqrt(nuisance[:, 0])
@@ -281,6 +301,17 @@ class StudentT(RealValued):
     ) -> dict[str, float]:
         """Noise in the units of the data, and degrees of freedom."""
         return {"noise": scale / sqrt(nuisance[0]), "degrees of freedom": float(nuisance[1])}
+
+
+def _has_candidates(nuisance: FloatArray) -> bool:
+    """Whether there are candidates other than the present point."""
+    return bool(np.any(nuisance.reshape(-1, 2)[1:] != nuisance[:2]))
+
+
+def _log_constant(tau: FloatArray, nu: FloatArray) -> FloatArray:
+    """Logarithm of the density of f + t_nu / sqrt(tau) at its centre."""
+    ratio = gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu)
+    return np.asarray(ratio + 0.5 * np.log(tau / (nu * np.pi)))
 
 
 def _unbounded(points: FloatArray) -> FloatArray:

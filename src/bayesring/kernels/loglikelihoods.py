@@ -1,0 +1,38 @@
+"""Log likelihoods at several parameters at once, in one pass over the observations."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+OPTIONS = {"nogil": True, "cache": True}
+
+
+@njit(**OPTIONS)
+def student_t(fitted, values, weight, ratios, powers):
+    """sum_n w_n powers[k] log(1 + ratios[k] (y_n - f_n)^2), (K,); one weight stands for all."""
+    sums = np.zeros(ratios.size)
+    for n in range(fitted.size):
+        square = (values[n] - fitted[n]) ** 2
+        own = weight[n] if weight.size > 1 else weight[0]
+        for k in range(ratios.size):
+            sums[k] += own * math.log1p(ratios[k] * square)
+    return powers * sums
+
+
+@njit(**OPTIONS)
+def negative_binomial(means, values, weight, sizes, table, first):
+    """sum_n w_n (log Gamma(y_n + r_k) - (y_n + r_k) log(1 + mu_n / r_k) - y_n log r_k), (K,).
+
+    `table` (K, J) holds log Gamma(y + r_k) for y from `first` on.
+    """
+    sums = np.zeros(sizes.size)
+    logs = np.log(sizes)
+    for n in range(means.size):
+        own = weight[n] if weight.size > 1 else weight[0]
+        place = int(values[n]) - first
+        for k in range(sizes.size):
+            r = sizes[k]
+            top = table[k, place] - values[n] * logs[k]
+            sums[k] += own * (top - (values[n] + r) * math.log1p(means[n] / r))
+    return sums
