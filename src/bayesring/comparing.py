@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import floor, log10, sqrt
 from typing import Any
 
 import numpy as np
 
 from bayesring.estimator import TensorRing
 from bayesring.model.types import FloatArray
+from bayesring.posterior.suggest import is_observed
 from bayesring.wording import shown
 
 DENSITY_NOTE = (
@@ -58,11 +59,16 @@ class Comparison:
 
     def sentences(self) -> list[str]:
         """One per model that is not the best."""
-        return [
-            f"{name} is worse than {self.names[0]} by {-gap:.2g} +- {error:.1g} per value"
-            + ("." if -gap > 2 * error else ", which may be chance.")
-            for name, (gap, error) in self.differences.items()
-        ]
+        best, found = self.names[0], []
+        for name, (gap, error) in self.differences.items():
+            if error == 0.0 and gap == 0.0:
+                found.append(f"{name} and {best} have the same scores.")
+                continue
+            digits = max(0, 1 - floor(log10(error))) if error > 0 else 2
+            by = f"{-gap:.{digits}f} +- {error:.{digits}f}"
+            chance = "" if -gap > 2 * error else ", which may be chance"
+            found.append(f"{name} is worse than {best} by {by} per value{chance}.")
+        return found
 
     def __str__(self) -> str:
         width = max(map(len, self.names))
@@ -101,18 +107,21 @@ def compare(
     named = _named_models(models)
     values = _values_by_name(named, y)
     added = _checked_offsets(named, offset)
-    scores = []
+    scores, notes = [], []
     for name, model in named.items():
         try:
             found = model.log_score(X, values[name])
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
         scores.append(found + _per_row(added.get(name, 0.0), len(found), name))
+        notes += seen_cells(name, model, X)
     _check_same_values(named, values, added)
-    return ranked(named, scores)
+    return ranked(named, scores, notes)
 
 
-def ranked(models: Mapping[str, TensorRing], scores: Sequence[FloatArray]) -> Comparison:
+def ranked(
+    models: Mapping[str, TensorRing], scores: Sequence[FloatArray], notes: Sequence[str] = ()
+) -> Comparison:
     """The comparison by log scores (n,) of each model at the same rows."""
     lengths = {len(each) for each in scores}
     if len(lengths) > 1:
@@ -123,11 +132,22 @@ def ranked(models: Mapping[str, TensorRing], scores: Sequence[FloatArray]) -> Co
     order = np.argsort(-pointwise.mean(axis=1), kind="stable")
     names = list(models)
     return Comparison(
-        tuple(names[place] for place in order), pointwise[order], tuple(_notes(models))
+        tuple(names[place] for place in order), pointwise[order], (*_mixture(models), *notes)
     )
 
 
-def _notes(models: Mapping[str, TensorRing]) -> Iterator[str]:
+def seen_cells(name: str, model: TensorRing, X: Any) -> list[str]:
+    """A note if the model was fitted to values at some of the cells."""
+    seen = int(np.count_nonzero(is_observed(model._coords(X)[0], model.observed_)))
+    if not seen:
+        return []
+    return [
+        f"{name} was fitted to values at the cells of {seen:,} of these rows, which favours it."
+    ]
+
+
+def _mixture(models: Mapping[str, TensorRing]) -> Iterator[str]:
+    """A note if densities meet probabilities."""
     kinds: dict[bool, list[str]] = {False: [], True: []}
     for name, model in models.items():
         kinds[model.posterior_.likelihood.discrete].append(name)
@@ -174,14 +194,19 @@ def _values_by_name(models: Mapping[str, TensorRing], y: Any) -> dict[str, Any]:
             raise ValueError(f"y lacks values for {shown(missing[0])}, a name of models.")
         return {name: y[name] for name in models}
     if y is None:
-        columns = {name: model.labels_.value for name, model in models.items()}
-        if len(set(columns.values())) > 1:
-            told = ", ".join(f"{name}: {shown(column)}" for name, column in columns.items())
-            raise ValueError(
-                f"models were fitted to different columns ({told}), whose scores are not "
-                "comparable; give y, and offset= if one is a transform of another."
-            )
+        check_columns(models)
     return dict.fromkeys(models, y)
+
+
+def check_columns(models: Mapping[str, TensorRing]) -> None:
+    """Refuse models of different value columns."""
+    columns = {name: model.labels_.value for name, model in models.items()}
+    if len(set(columns.values())) > 1:
+        told = ", ".join(f"{name}: {shown(column)}" for name, column in columns.items())
+        raise ValueError(
+            f"models were fitted to different columns ({told}), whose scores are not comparable; "
+            "in Python, give y, and offset= if one is a transform of another."
+        )
 
 
 def _checked_offsets(

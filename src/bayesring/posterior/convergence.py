@@ -238,4 +238,5 @@ def _ring_notes(posterior: Posterior, n_observations: int) -> list[str]:
 
 
 def cell_name(cell: IntArray) -> str:
+    """Its coordinates as text."""
     return f"({', '.join(str(int(index)) for index in cell)})"

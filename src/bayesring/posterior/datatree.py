@@ -4,7 +4,7 @@
 |---|---|
 | posterior | parameters of the likelihood, and entries at some cells |
 | sample_stats | log likelihood of all training values |
-| log_likelihood | log p(y_n \\| f_s, .) of the training values, one by one |
+| log_likelihood | log density of each training value given each draw |
 | observed_data | the training values |
 | posterior_predictive | a new value per draw at their cells |
 

@@ -1,8 +1,8 @@
 """A tree that ArviZ 0.x takes for its own `InferenceData`, and everything else for a `DataTree`.
 
-Functions of ArviZ 0.x accept `InferenceData` alone. That is an abstract base class, so a tree can be
-registered with it. It must then offer what those functions use: a group is a `Dataset`, by item or
-by attribute, and `groups()` lists their names.
+Functions of ArviZ 0.x accept `InferenceData` alone. Its metaclass is that of abstract base classes,
+so a tree can be registered with it. It must then offer what those functions use: a group is a
+`Dataset`, by item or by attribute, and `groups()` lists their names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import xarray as xr
 
 
-class GroupDataset(xr.Dataset):
+class GroupDataset(xr.Dataset):  # type: ignore[no-untyped-call]
     """Contents of a group, which can also be asked for its `dataset`, as a node can."""
 
     __slots__ = ()
@@ -33,10 +33,11 @@ class GroupPaths(tuple[str, ...]):
     __slots__ = ()
 
     def __call__(self) -> list[str]:
+        """Names of the groups."""
         return [path.removeprefix("/") for path in self if path != "/"]
 
 
-class LegacyTree(xr.DataTree):
+class LegacyTree(xr.DataTree):  # type: ignore[no-untyped-call]
     """A tree whose groups are copies, by item or attribute; its `children` are nodes."""
 
     __slots__ = ()
