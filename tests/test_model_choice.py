@@ -417,6 +417,7 @@ def test_the_tree_for_arviz_0_is_a_tree_in_every_other_way(rings, az, tmp_path):
     assert tree["posterior/noise"].dims == ("chain", "draw")
     assert "posterior" in repr(tree)
     assert not hasattr(tree, "prior")
+    assert tree.posterior.ds.identical(tree["posterior"].dataset)
     tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
     with xr.open_datatree(tmp_path / "tree.nc", engine="h5netcdf") as again:
         xr.testing.assert_equal(again.load(), xr.DataTree.from_dict(tree.to_dict()))
@@ -436,6 +437,7 @@ def test_without_arviz_0_the_tree_is_plain(rings, azs, monkeypatch, found):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert azs.loo(tree).elpd < 0
+        assert azs.loo_pit(tree).sizes["observation"] == N
         assert "noise" in azs.summary(tree).index
 
 

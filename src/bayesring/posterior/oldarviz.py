@@ -22,6 +22,8 @@ class GroupDataset(xr.Dataset):  # type: ignore[no-untyped-call]
         """The same."""
         return self
 
+    ds = dataset
+
     def to_dataset(self, inherit: bool = True) -> xr.Dataset:
         """The same as a plain `Dataset`."""
         return xr.Dataset(self.data_vars, self.coords, self.attrs)
