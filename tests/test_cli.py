@@ -547,7 +547,7 @@ def test_errors_are_one_sentence_and_exit_code_2(monkeypatch, tmp_path, capsys):
 def test_help_lists_the_commands():
     result = CliRunner().invoke(cli.app, ["--help"])
     assert result.exit_code == 0
-    for command in ("complete", "fit", "predict", "report", "demo"):
+    for command in ("complete", "fit", "predict", "report", "compare", "demo"):
         assert command in result.output
 
 

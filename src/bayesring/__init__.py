@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesring.classifier import TensorRingClassifier
+    from bayesring.comparing import Comparison, compare
     from bayesring.completion import Completion, complete
     from bayesring.estimator import TensorRing, load
 
@@ -14,12 +15,23 @@ try:
 except PackageNotFoundError:  # running from a source tree that is not installed
     __version__ = "0+unknown"
 
-__all__ = ["Completion", "TensorRing", "TensorRingClassifier", "__version__", "complete", "load"]
+__all__ = [
+    "Comparison",
+    "Completion",
+    "TensorRing",
+    "TensorRingClassifier",
+    "__version__",
+    "compare",
+    "complete",
+    "load",
+]
 
 HOMES = {
+    "Comparison": "comparing",
     "Completion": "completion",
     "TensorRing": "estimator",
     "TensorRingClassifier": "classifier",
+    "compare": "comparing",
     "complete": "completion",
     "load": "estimator",
 }

@@ -162,6 +162,12 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             X, y = take_column(X, self.labels_.value)
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
+    def _values_in(self, frame: Any) -> Any:
+        return frame[self.labels_.value].to_numpy()
+
+    def _coded(self, y: Any) -> Any:
+        return _codes(y, self.classes_)[1]
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.estimator_type, tags.regressor_tags = "classifier", None

@@ -36,13 +36,14 @@ from bayesring.ordering import ordered, refuse_order
 from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import describe, read_model
 from bayesring.priors import ModePrior, RingPrior
+from bayesring.scoring import Scoring
 from bayesring.settings import Settings, resolve
 
 if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
 
 
-class TensorRing(Growing, BaseEstimator):  # type: ignore[misc]
+class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
     """Bayesian tensor ring: completes a tensor from some of its cells, with error bars.
 
     Parameters

@@ -38,8 +38,8 @@ from bayesring.posterior.convergence import (
     DiagnosticWarning,
     diagnose,
     random_cells,
-    to_datatree,
 )
+from bayesring.posterior.datatree import Training, to_datatree
 from bayesring.posterior.interchange import to_tensorly
 from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
@@ -266,14 +266,16 @@ class Predicting(Reporting):
             return selfcheck.run(fitted, posterior.engine, step)
 
     def to_datatree(self, X: Any = None) -> Any:
-        """Draws of noise, log likelihood and the entries at `X` as an `xarray.DataTree`.
+        """The draws as an `xarray.DataTree`, which both lines of ArviZ read: ``az.loo(tree)``.
 
-        ArviZ reads it directly from version 1 on, and with
-        ``arviz.InferenceData.from_datatree`` before that.
+        Draws of noise and of the entries at `X`, or at some random cells; log likelihood, values
+        and replicates at the training cells, or at 2,000 of them; see
+        `bayesring.posterior.datatree`. ``arviz.InferenceData.from_datatree`` converts it.
         """
         posterior = self._posterior()
         cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
-        return to_datatree(posterior, self.trace_, self.sampled_, cells)
+        training = Training(self.observed_, self.seed_)
+        return to_datatree(posterior, self.trace_, self.sampled_, cells, training)
 
     def to_tensorly(self, draw: int = 0) -> Any:
         """One of the draws as a TensorLy `TRTensor`, in the units of the data.
@@ -352,7 +354,7 @@ class Predicting(Reporting):
         check_within(coords, self.posterior_.shape)
         return coords
 
-    def _locate(self, X: Any) -> tuple[Posterior, IntArray]:
+    def _locate(self, X: Any, stacklevel: int = 3) -> tuple[Posterior, IntArray]:
         """Posterior and coordinates in it for the rows of `X`; warns about new labels."""
         posterior = self._posterior()
         coords, added = self._coords(X)
@@ -365,6 +367,6 @@ class Predicting(Reporting):
                 f"Labels that the fit did not know: {describe_new(self.labels_.names, strange)}; "
                 "each is predicted from the prior, given the known ones.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
         return widen(posterior, self.prior_, added, self.seed_), coords

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.of_checkpoint import CHECKPOINT
+from tests.mutants.of_choice import CHOICE
 from tests.mutants.of_data import DATA
 from tests.mutants.of_inference import ENGINE, INFER
 from tests.mutants.of_kernels import KERNELS
@@ -23,6 +24,7 @@ MUTANTS: list[Mutant] = [
     *CHECKPOINT,
     *POSTERIOR,
     *PUBLIC,
+    *CHOICE,
     *DATASETS,
     *COMMAND,
     *REPORT,

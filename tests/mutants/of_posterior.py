@@ -163,7 +163,7 @@ POSTERIOR = [
     ),
     Mutant(
         "an entry is paired with the noise of the next scan",
-        "posterior/convergence.py",
+        "posterior/datatree.py",
         "draws.scans[rows] - 1",
         "np.minimum(draws.scans[rows], draws.scans[-1] - 1)",
         (CONVERGENCE + "test_the_tree_pairs_each_entry_with_the_noise_of_its_draw",),

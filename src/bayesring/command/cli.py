@@ -284,6 +284,20 @@ def report(
 
 @app.command()
 @_interruptible
+def compare(
+    models: Annotated[list[str], typer.Argument(metavar="MODELS", help="Files that fit wrote.")],
+    on: Annotated[str, typer.Option(metavar="IN", help="Values that no model was fitted to.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare models by the log score of held-out values, with the error of the difference."""
+    from bayesring.command.workflows import compare_files
+
+    _show(compare_files(models, on), as_json, False, None)
+
+
+@app.command()
+@_interruptible
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for pictures and report.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Which cells are known, and the chains.")] = 0,
@@ -339,9 +353,9 @@ def _show(summary: dict[str, Any], as_json: bool, quiet: bool, output: str | Non
         return
     screen = Console(stderr=True) if output == "-" else console
     grid = Table(show_header=False)
-    sentences = ("notes", "troubles", "warnings")
+    sentences = ("results", "notes", "troubles", "warnings")
     for name, content in summary.items():
-        if name not in (*sentences, "interrupted") and content is not None:
+        if name not in (*sentences, "interrupted", "differences") and content is not None:
             grid.add_row(name.replace("_", " "), _text(name, content))
     screen.print(grid)
     for kind in sentences:
@@ -354,6 +368,8 @@ def _text(name: str, content: Any) -> str:
         return f"{content:.3g}" if name == "level" else f"{content:.2%}"
     if name == "rank":
         return ", ".join("x".join(map(str, bonds)) for bonds in content)
+    if name == "scores":
+        return "\n".join(f"{key}: {score:.4f}" for key, score in content.items())
     if name == "labels":
         return "\n".join(f"{key}: {', '.join(some)}" for key, some in content.items())
     if name == "modes":

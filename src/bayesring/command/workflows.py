@@ -12,11 +12,13 @@ import numpy as np
 
 from bayesring.choosing import AUTO, choose_likelihood
 from bayesring.command.preview import Preview, preview
+from bayesring.comparing import check_columns, ranked, seen_cells
 from bayesring.completion import fill_gaps, open_gaps
 from bayesring.data.containers import Container, open_container
 from bayesring.data.files import (
     ARRAYS,
     STANDARD,
+    TABLES,
     check_output,
     extension,
     is_parquet,
@@ -27,11 +29,12 @@ from bayesring.data.files import (
 )
 from bayesring.data.kinds import Choice, choose_by_moments
 from bayesring.data.parquet import ParquetRows
-from bayesring.data.tables import is_table
+from bayesring.data.tables import is_table, open_table, values_of
 from bayesring.data.writing import check_destination, same_place
 from bayesring.engine.threads import count_threads
 from bayesring.estimator import TensorRing, load
 from bayesring.fitting import NOTHING_KEPT, Keep, survey_files
+from bayesring.model.types import FloatArray
 
 Summary = dict[str, Any]
 """What a command did, printable and JSON-ready."""
@@ -219,6 +222,62 @@ def predict_file(
         "level": level,
         "warnings": noted,
     }
+
+
+def compare_files(models: Sequence[str], source: str) -> Summary:
+    """Compare saved models by the log scores of the values in a file, all at the same rows."""
+    rings = {path: load(path) for path in dict.fromkeys(models)}
+    if len(rings) < 2:
+        raise ValueError(f"compare needs at least 2 different models, got {len(rings)}.")
+    if source == STANDARD:
+        raise ValueError("every model reads the values: name a file with --on, not -.")
+    check_columns(rings)
+    scores, notes = [], []
+    with _noting_warnings() as noted:
+        for path, ring in rings.items():
+            try:
+                X, y = _held_out(ring, source)
+                scores.append(ring.log_score(X, y))
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from error
+            notes += seen_cells(path, ring, X)
+    found = ranked(rings, scores, notes)
+    return {
+        "on": source,
+        "values": found.pointwise.shape[1],
+        "scores": found.scores,
+        "differences": {
+            name: {"mean": mean, "error": error}
+            for name, (mean, error) in found.differences.items()
+        },
+        "results": found.sentences(),
+        "notes": list(found.notes),
+        "warnings": noted,
+    }
+
+
+def _held_out(ring: TensorRing, source: str) -> tuple[Any, FloatArray | None]:
+    """Rows with values, or coordinates and values, of a file, in its order."""
+    if extension(source) in TABLES:
+        return _rows_with_values(ring, source), None
+    data = open_container(read_data(source)).observations
+    if data.shape != ring.shape_:
+        raise ValueError(f"{source} has shape {data.shape}, but the model has {ring.shape_}.")
+    return data.coords, data.values
+
+
+def _rows_with_values(ring: TensorRing, source: str) -> Any:
+    """The rows of a table that have a value, with keys of the types that the model knows."""
+    names, levels, value, *_ = ring.labels_
+    if value is None:
+        raise ValueError(f"the model is not of a table, but {source} is one.")
+    frame = open_table(read_data(source, names, value, dict(zip(names, levels, strict=True))))
+    if value not in frame.columns:
+        raise ValueError(f"{source} has no column {value!r}, which holds the model's values.")
+    known = ~np.isnan(values_of(frame, value))
+    if not known.any():
+        raise ValueError(f"{source} has no value in column {value!r}.")
+    return frame.filter(known.tolist()).to_native()
 
 
 def report_file(model: str, target: str, *, progress: bool = True) -> Summary:

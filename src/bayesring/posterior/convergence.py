@@ -95,9 +95,9 @@ def diagnose(
     if cells is None:
         worst = int(np.nanargmax(of_entries.rhat)) if np.isfinite(of_entries.rhat).any() else 0
         of_entries = Summary(*(numbers[[worst]] for numbers in of_entries))
-        names.append(f"entry {_cell(chosen[worst])}, the worst of {len(chosen)}")
+        names.append(f"entry {cell_name(chosen[worst])}, the worst of {len(chosen)}")
     else:
-        names += [f"entry {_cell(cell)}" for cell in chosen]
+        names += [f"entry {cell_name(cell)}" for cell in chosen]
     parts.append(of_entries)
     summary = Summary(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     problems: list[str] = []
@@ -117,7 +117,7 @@ def diagnose(
 
 def _answer_error(posterior: Posterior, cells: IntArray) -> float:
     """Monte Carlo error of the predictive means at most cells, see `Diagnostics.error`."""
-    entries, rows = _standard_entries(posterior, cells), np.concatenate(_rows_of(posterior))
+    entries, rows = _standard_entries(posterior, cells), np.concatenate(rows_of(posterior))
     likelihood, nuisance = posterior.likelihood, posterior.nuisance[rows]
     means = likelihood.mean(entries.reshape(-1, len(cells)), nuisance).reshape(entries.shape)
     errors = posterior.scale * mcse_mean(means)
@@ -156,11 +156,11 @@ def scalar_draws(traces: Sequence[Trace], warmup: int) -> dict[str, FloatArray]:
     end = min(len(trace.log_likelihood) for trace in traces)
     return {
         name: np.stack([numbers[warmup:end] for numbers in each])
-        for name, each in _scalar_traces(traces).items()
+        for name, each in scalar_traces(traces).items()
     }
 
 
-def _scalar_traces(traces: Sequence[Trace]) -> dict[str, list[FloatArray]]:
+def scalar_traces(traces: Sequence[Trace]) -> dict[str, list[FloatArray]]:
     """The same over all scans of each chain."""
     described = {name: [trace.described[name] for trace in traces] for name in traces[0].described}
     return described | {"log likelihood": [trace.log_likelihood for trace in traces]}
@@ -174,16 +174,16 @@ def entry_draws(posterior: Posterior, cells: IntArray) -> FloatArray:
 def _standard_entries(posterior: Posterior, cells: IntArray) -> FloatArray:
     """The same in standardised units."""
     entries = posterior.entries(cells)
-    return np.stack([entries[rows] for rows in _rows_of(posterior)])
+    return np.stack([entries[rows] for rows in rows_of(posterior)])
 
 
-def _rows_of(posterior: Posterior) -> list[IntArray]:
-    """The same draws as `_matching_draws`, as rows of all chains end to end."""
+def rows_of(posterior: Posterior) -> list[IntArray]:
+    """The same draws as `matching_draws`, as rows of all chains end to end."""
     starts = np.cumsum([0, *(len(draws.scans) for draws in posterior.chains[:-1])])
-    return [start + rows for start, rows in zip(starts, _matching_draws(posterior), strict=True)]
+    return [start + rows for start, rows in zip(starts, matching_draws(posterior), strict=True)]
 
 
-def _matching_draws(posterior: Posterior) -> list[IntArray]:
+def matching_draws(posterior: Posterior) -> list[IntArray]:
     """Indices of the draws to use from each chain so that all chains have equally many."""
     shortest = min(len(draws.scans) for draws in posterior.chains)
     return [
@@ -196,37 +196,6 @@ def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
     """Random cells of the tensor, the same for the same seed."""
     rng = np.random.default_rng(seed)
     return np.stack([rng.integers(0, size, N_CELLS) for size in shape], axis=1)
-
-
-def to_datatree(
-    posterior: Posterior, traces: Sequence[Trace], sampled: bool, cells: IntArray
-) -> Any:
-    """Draws as an `xarray.DataTree` with ArviZ's groups; scalars only if they were sampled."""
-    try:
-        import xarray as xr
-    except ImportError:
-        raise ImportError("to_datatree needs xarray: pip install 'bayesring[arviz]'.") from None
-    kept = [
-        draws.scans[rows] - 1
-        for draws, rows in zip(posterior.chains, _matching_draws(posterior), strict=True)
-    ]
-    scalars = {
-        name.replace(" ", "_"): (
-            ("chain", "draw"),
-            np.stack([numbers[rows] for numbers, rows in zip(each, kept, strict=True)]),
-        )
-        for name, each in (_scalar_traces(traces) if sampled else {}).items()
-    }
-    statistics = {name: scalars.pop(name) for name in ("log_likelihood",) if name in scalars}
-    entries = (("chain", "draw", "cell"), entry_draws(posterior, cells))
-    coords = {"chain": np.arange(len(kept)), "draw": np.arange(len(kept[0]))}
-    named_cells = {"cell": [_cell(cell) for cell in cells]}
-    return xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(scalars | {"entry": entries}, coords | named_cells),
-            "sample_stats": xr.Dataset(statistics, coords),
-        }
-    )
 
 
 def _slow_chains(names: Sequence[str], summary: Summary, posterior: Posterior) -> list[str]:
@@ -268,5 +237,6 @@ def _ring_notes(posterior: Posterior, n_observations: int) -> list[str]:
     return notes
 
 
-def _cell(cell: IntArray) -> str:
+def cell_name(cell: IntArray) -> str:
+    """Its coordinates as text."""
     return f"({', '.join(str(int(index)) for index in cell)})"

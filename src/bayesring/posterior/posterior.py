@@ -238,14 +238,56 @@ class Posterior:
         That of the model itself, 1/S sum_s p(y | f_s, .), whatever held-out values made of
         intervals and samples: it judges the model, and a density cannot be had from 99 quantiles.
         """
-        standard = (values - self.location) / self.scale
         scores = np.empty(len(coords))
-        nuisance = self.nuisance
-        for rows, fitted in self._chunks(coords):
-            given = self._given(coords[rows])
-            each = self.likelihood.log_prob(fitted, standard[rows], nuisance, given)
+        for rows, each in self._log_probs(coords, values, NOTHING):
             scores[rows] = logsumexp(each, axis=0) - np.log(self.n_draws)
         return np.asarray(scores - np.log(self.scale))
+
+    def log_likelihood(
+        self, coords: IntArray, values: FloatArray, given: Given = NOTHING
+    ) -> FloatArray:
+        """log p(y_n | f_s, .) of each of `values` (n,) at `coords` for every draw, (S, n).
+
+        In the units of the data, y = location + scale z: a density is log p(z_n | f_s, .) minus
+        log scale, a probability (of a discrete value, or of an interval) is the same in both. A
+        row of weight w counts w times. `given` is in the units of the data.
+        """
+        found = np.empty((self.n_draws, len(coords)))
+        for rows, each in self._log_probs(coords, values, given):
+            found[:, rows] = each
+        units = np.full(len(coords), np.log(self.scale))
+        if given.weight is not None:
+            units *= given.weight
+        if given.censored is not None:
+            units[given.censored] = 0.0
+        found -= units
+        return found
+
+    def _log_probs(
+        self, coords: IntArray, values: FloatArray, given: Given
+    ) -> Iterator[tuple[slice, FloatArray]]:
+        """Some rows at a time, log p(z_n | f_s, .) for every draw, in standardised units."""
+        standard = (np.asarray(values, dtype=float) - self.location) / self.scale
+        nuisance = self.nuisance
+        for rows, fitted, known in self._chunks_given(coords, given):
+            yield rows, self.likelihood.log_prob(fitted, standard[rows], nuisance, known)
+
+    def replicate(self, rng: Generator, coords: IntArray, given: Given = NOTHING) -> FloatArray:
+        """One new value per draw at `coords`, (S, n), from the model itself, not calibrated."""
+        samples = np.empty((self.n_draws, len(coords)))
+        nuisance = self.nuisance
+        for rows, fitted, known in self._chunks_given(coords, given):
+            samples[:, rows] = self.likelihood.simulate(rng, fitted, nuisance, known)
+        return self._restore(samples)
+
+    def _chunks_given(
+        self, coords: IntArray, given: Given
+    ) -> Iterator[tuple[slice, FloatArray, Given]]:
+        """Entries of some rows at a time, with what the likelihood needs to know about them."""
+        known = given.in_units(self.location, self.scale)
+        for rows, fitted in self._chunks(coords):
+            own = self.likelihood.locate(known.at(rows), coords[rows].T.__getitem__)
+            yield rows, fitted if own.offset is None else fitted + own.offset, own
 
     def tensor(self, noise: bool = True) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of every cell, by matrix products in bounded pieces."""
