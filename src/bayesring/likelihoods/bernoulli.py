@@ -29,6 +29,7 @@ class Bernoulli(Likelihood):
     spread : standard deviation of its prior
     """
 
+    told: ClassVar[str] = "0 or 1"
     discrete: ClassVar[bool] = True
     information: ClassVar[float] = 0.25
     binary: ClassVar[bool] = True

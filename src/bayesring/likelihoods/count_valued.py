@@ -32,6 +32,7 @@ class CountValued(Likelihood):
     (Polson, Scott and Windle, 2013). The first two parameters are r and b.
     """
 
+    told: ClassVar[str] = "counts"
     discrete: ClassVar[bool] = True
     positive_nuisance: ClassVar[bool] = False
     slice_degrees: ClassVar[float] = 3.0
@@ -196,6 +197,15 @@ class CountValued(Likelihood):
         """Smallest count whose cumulative probability in the mixture reaches `level`."""
         means = np.ascontiguousarray(self.mean(fitted, nuisance, given).T)
         return np.asarray(kernel.quantiles(level, means, np.ascontiguousarray(nuisance[:, 0])))
+
+    def matched_cdf(
+        self, values: FloatArray, mean: FloatArray, deviation: FloatArray
+    ) -> FloatArray:
+        """The same of a negative binomial with these moments."""
+        floor = np.maximum(mean, 1e-12)
+        r = floor**2 / np.maximum(deviation**2 - floor, 1e-6 * floor)
+        found = betainc(r, np.maximum(np.floor(values), 0.0) + 1.0, r / (r + floor))
+        return np.where(values < 0, 0.0, found)
 
     # ---- Values.
 

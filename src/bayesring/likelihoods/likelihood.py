@@ -18,6 +18,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from bayesring.model.types import NOTHING, FloatArray, Given, IntArray, Moments, WorkingResponse
 
@@ -204,6 +205,8 @@ class Likelihood(ABC):
 
     information: ClassVar[float] = 1.0
     """Maximum information of an observation about f, relative to observing f directly."""
+    told: ClassVar[str] = "real numbers"
+    """What values are, in reports."""
     binary: ClassVar[bool] = False
     """Whether values are 0 and 1, so that predictions are probabilities of a one."""
 
@@ -283,6 +286,13 @@ class Likelihood(ABC):
         `nuisance` (draws, p), as for `quantile`.
         """
         return samples
+
+    def matched_cdf(
+        self, values: FloatArray, mean: FloatArray, deviation: FloatArray
+    ) -> FloatArray:
+        """P(y <= values) of a distribution of this kind with given moments, for reports."""
+        half = 0.5 if self.discrete else 0.0
+        return np.asarray(ndtr((values + half - mean) / deviation))
 
     def concerns(self, nuisance: FloatArray) -> list[str]:
         """Messages about problems with the draws (draws, p) of the parameters."""

@@ -34,6 +34,7 @@ class Ordinal(Likelihood):
     gap, gap_spread : of the logarithms of the gaps
     """
 
+    told: ClassVar[str] = "ordered categories"
     discrete: ClassVar[bool] = True
     positive_nuisance: ClassVar[bool] = False
     information: ClassVar[float] = 0.6

@@ -43,6 +43,7 @@ class StudentT(RealValued):
     """
 
     carries: ClassVar[frozenset[str]] = frozenset({"weight", "offset", "lower", "upper"})
+    told: ClassVar[str] = "real numbers with outliers"
     forgets: ClassVar[bool] = True
 
     centre: float = 1.0

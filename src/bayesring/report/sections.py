@@ -115,7 +115,7 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
         "modes": ", ".join(f"{name} ({size:,})" for name, size in zip(names, shape, strict=True)),
         "cells": f"{prod(shape):,}",
         "observations": f"{fitted.n_observations:,}",
-        "values": "0 or 1" if fitted.is_binary else "real numbers",
+        "values": fitted.posterior.likelihood.told,
     }
     if fitted.observed is None or contents.density is None or contents.pairs is None:
         missing = "The model file holds no observations: there were too many, or several batches."
@@ -273,11 +273,20 @@ def _calibration_part(fitted: Fitted, contents: Contents) -> str:
     curve = figure(
         "Are the intervals calibrated?",
         charts.calibration_chart(found),
-        f"{found.n:,} held-out values. Intervals are corrected with held-out errors; here each "
-        "half of the values is corrected with the other half. Grey: range expected by chance.",
+        f"{found.n:,} held-out values. {_corrected(fitted)} Grey: range expected by chance.",
     )
     coverage = table(["interval", "values inside"], rows, "Coverage of held-out values")
     return group(curve, coverage)
+
+
+def _corrected(fitted: Fitted) -> str:
+    """How the intervals that are checked were made."""
+    if fitted.posterior.likelihood.discrete:
+        return "A value at the end of an interval counts in part, as if drawn within its step."
+    return (
+        "Intervals are corrected with held-out errors; here each half of the values is corrected "
+        "with the other half."
+    )
 
 
 def _surprise_table(fitted: Fitted, contents: Contents) -> str:

@@ -12,7 +12,7 @@ from scipy.special import betaincinv, ndtri
 from bayesring import metrics
 from bayesring.data.observations import HeldOut, Observations
 from bayesring.infer.state import Trace
-from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.likelihoods import Gaussian, Likelihood
 from bayesring.model.types import FloatArray, IntArray
 
 LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
@@ -140,11 +140,13 @@ def calibration(held: HeldOut, likelihood: Likelihood) -> Calibration:
     The likelihood corrects its intervals with held-out values. To evaluate the correction, the
     values are split into two halves, and each is corrected with the other.
     """
+    if likelihood.discrete:
+        return _discrete_calibration(held, likelihood)
     errors = (held.values - held.mean) / held.std
     is_even = np.arange(len(errors)) % 2 == 0
     inside = np.zeros(LEVELS.size)
     for check in (is_even, ~is_even):
-        reach = _reach(likelihood, errors[~check])
+        reach = _reach(errors[~check])
         inside += np.sum(np.abs(errors[check]) <= reach[:, None], axis=1)
     normal = ndtri(0.5 + 0.5 * LEVELS)
     plain = np.mean(np.abs(errors) <= normal[:, None], axis=1)
@@ -157,13 +159,25 @@ def chance_range(level: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     return np.maximum(level - half, 0.0), np.minimum(level + half, 1.0)
 
 
-def _reach(likelihood: Likelihood, errors: FloatArray) -> FloatArray:
+def _discrete_calibration(held: HeldOut, likelihood: Likelihood) -> Calibration:
+    """The same for counts and ratings, by ranks drawn evenly within the step of each value."""
+    below, upto = (
+        likelihood.matched_cdf(values, held.mean, held.std)
+        for values in (held.values - 1.0, held.values)
+    )
+    share = np.random.default_rng(len(held.values)).random(len(held.values))
+    distance = np.abs(below + share * (upto - below) - 0.5)
+    inside = np.mean(distance <= 0.5 * LEVELS[:, None], axis=1)
+    return Calibration(LEVELS, inside, inside, len(distance))
+
+
+def _reach(errors: FloatArray) -> FloatArray:
     """Half-widths of central intervals at `LEVELS`, in error bars, calibrated on some errors.
 
     The errors, in error bars, are passed in units so small that no noise is found beyond the bars.
     """
     bars = np.full_like(errors, TINY_UNITS**2)
-    taught = likelihood.calibrate(TINY_UNITS * errors, np.zeros_like(errors), bars)
+    taught = Gaussian().calibrate(TINY_UNITS * errors, np.zeros_like(errors), bars)
     zero, one = np.zeros((1, 1)), np.ones((1, 1))
     return np.array([taught.quantile(0.5 + 0.5 * level, zero, one)[0] for level in LEVELS])
 
