@@ -246,16 +246,6 @@ def volume_forgotten(monkeypatch):
     monkeypatch.setattr(student_t_module, "_unbounded", lambda points: np.log(points) * 0.5)
 
 
-def candidates_stay(monkeypatch):
-    """Candidates are centred at the present point, without a centre of their own."""
-    from bayesring.model import candidates
-
-    def wrong(rng, now):
-        return now + rng.standard_normal((candidates.COUNT, now.size))
-
-    monkeypatch.setattr(candidates, "put_down", wrong)
-
-
 NB = NegativeBinomial(0.3, 0.5, size_spread=0.7, max_size=50.0)
 SMALL = RingPrior((NormalWishart(scale=0.5, extra_degrees=12.0),), UnitWeights())
 
@@ -267,8 +257,6 @@ SMALL = RingPrior((NormalWishart(scale=0.5, extra_degrees=12.0),), UnitWeights()
         (coin_and_both, NB),
         (prior_forgotten, Ordinal(4)),
         (volume_forgotten, HEAVY),
-        (candidates_stay, Ordinal(4)),
-        (candidates_stay, HEAVY),
     ],
     ids=name_of,
 )

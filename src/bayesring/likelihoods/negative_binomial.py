@@ -82,7 +82,7 @@ class NegativeBinomial(CountValued):
 
         Not both in one scan: omega is drawn given both as they are.
         """
-        if rng.random() < 0.5:
+        if rng.random() < candidates.COIN:
             return np.array([r, b] + [r] * candidates.COUNT)
         return np.array([r, b, *np.exp(candidates.put_down(rng, np.log([r])))[:, 0]])
 

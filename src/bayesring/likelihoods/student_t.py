@@ -79,7 +79,7 @@ class StudentT(RealValued):
 
         Not both in one scan: u is drawn given both as they are.
         """
-        if rng.random() < 0.5:
+        if rng.random() < candidates.COIN:
             return np.tile(own, candidates.COUNT + 1)
         return np.append(own, _natural(candidates.put_down(rng, _unbounded(own))))
 

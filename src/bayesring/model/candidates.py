@@ -19,7 +19,9 @@ from numpy.random import Generator
 from bayesring.model.types import FloatArray
 
 COUNT = 6
-WIDTHS = (1.0, 0.3, 0.1, 0.03, 0.01)
+WIDTHS = (0.4, 0.1, 0.025)
+COIN = 0.4
+"""Share of scans without candidates, for likelihoods that draw something else in these."""
 
 
 def put_down(rng: Generator, now: FloatArray) -> FloatArray:
