@@ -86,7 +86,7 @@ def test_complete_says_what_it_took(rng):
 
 
 def test_the_estimator_warns_of_counts_but_not_those_who_know(rng):
-    data = observations(rng, 60, lambda f: rng.poisson(2.0, f.size) + 0.0)
+    data = observations(rng, 150, lambda f: rng.poisson(2.0, f.size) + 0.0)
     quick = {"rank": 1, "chains": 1, "warmup": 5, "draws": 5, "random_state": 0, "progress": False}
     with pytest.warns(UserWarning, match="likelihood='negative-binomial' models counts|poisson"):
         TensorRing(**quick).fit(data.coords, data.values)

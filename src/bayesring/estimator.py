@@ -89,8 +89,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
     n_observations_ : number of training observations
     labels_ : what modes and slices are called, a `bayesring.data.labels.Labels`
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
-    observed_ : the training `Observations`, sorted by coordinates; None if there are more than
-        500,000 of them
+    observed_ : the training `Observations`, sorted by coordinates, equal rows as one with their
+        number as weight; None if there are more than 500,000 of them
     sampled_ : whether the draws are those of chains, or lie around estimates of online EM
     estimates_ : the rings of online EM, which `partial_fit` goes on with; empty otherwise
     interrupted_ : whether the fit was interrupted, so that there are fewer draws than asked for

@@ -76,9 +76,15 @@ def fit(rng: Random, folder: Path) -> None:
         given = X.astype(rng.choice([np.int8, np.uint8, np.uint64, np.float64, np.float32]))
     elif choice == 2:
         given = np.asfortranarray(X)
-    if rng.randrange(4) == 0:
+    kind = rng.randrange(8)
+    if kind < 2:
         settings["likelihood"] = "bernoulli"
         y = (y > 0) * rng.choice([1, 1.0, True])
+    elif kind < 4:
+        settings["likelihood"] = rng.choice(["negative-binomial", "poisson", "ordinal"])
+        y = np.minimum(np.abs(np.nan_to_num(y)), 9.0).round()
+    elif kind == 4:
+        settings["likelihood"] = "student-t"
     if rng.randrange(6) == 0:
         y = y.tolist()
     kept, kept_y = np.array(given), np.array(y)
@@ -88,7 +94,10 @@ def fit(rng: Random, folder: Path) -> None:
     assert ring.n_observations_ == n
     observed = ring.observed_
     assert observed is not None
-    assert sorted(observed.values.tolist()) == sorted(kept_y.astype(float).tolist())
+    weight = observed.given.weight
+    often = 1 if weight is None else weight.astype(int)  # equal rows are one
+    found = np.repeat(observed.values, often).tolist()
+    assert sorted(found) == sorted(kept_y.astype(float).tolist())
     _check_predictions(ring, X, bool(np.max(np.abs(kept_y)) < LARGEST))
 
 
