@@ -25,7 +25,7 @@ HELD = 0.2
 SHORT: dict[str, Any] = {"rank": 3, "chains": 1, "warmup": 60, "draws": 40, "order": None}
 FARTHEST = 3.0
 """Gain in log score at one value beyond which it counts no more, so that none decides alone."""
-ERRORS, LEAST_GAIN = 2.0, 0.01
+ERRORS, LEAST_GAIN = 3.0, 0.02
 """Standard errors, and log score per value, by which the unusual likelihood must be better."""
 
 
