@@ -22,7 +22,7 @@ LARGEST_FLOAT = 2.0**53
 
 def check_coordinates(X: Any, name: str = "X") -> IntArray:
     """Coordinates as an (n, D) integer array."""
-    coords = _as_array(X, name)
+    coords = as_array(X, name)
     if coords.ndim != 2:
         raise ValueError(
             f"{name} must be a table of coordinates with one row per observation and one column "
@@ -93,7 +93,7 @@ def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> Non
 
 def check_values(y: Any, n_rows: int, name: str = "y") -> FloatArray:
     """Values as an (n,) array of finite numbers, float64 or a type that fits into float32."""
-    values = _as_array(y, name)
+    values = as_array(y, name)
     if values.ndim != 1:
         raise ValueError(
             f"{name} must have one value per row of X and 1 dimension, got shape {values.shape}."
@@ -247,7 +247,8 @@ def import_pyarrow() -> Any:
     return pyarrow
 
 
-def _as_array(data: Any, name: str) -> Any:
+def as_array(data: Any, name: str, n_rows: int | None = None) -> Any:
+    """An array of numbers or text, of as many values as there are rows, if that is given."""
     if hasattr(data, "toarray"):
         raise TypeError(
             f"{name} is a sparse matrix, but a dense array of coordinates is required; "
@@ -267,5 +268,10 @@ def _as_array(data: Any, name: str) -> Any:
         raise ValueError(
             f"{name} holds Python objects (dtype object) such as {shown(array.ravel()[0])}, but "
             f"numbers are required; convert it, for example with {name}.astype(int)."
+        )
+    if n_rows is not None and array.shape != (n_rows,):
+        raise ValueError(
+            f"{name} must have one value per row of X and 1 dimension: {n_rows} values, got shape "
+            f"{array.shape}."
         )
     return array

@@ -94,8 +94,10 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         kept: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         classes, codes = (np.array([0, 1]), None) if y is None else _codes(y)
         if codes is not None and sample_weight is not None:
-            weighed = np.broadcast_to(np.asarray(sample_weight) != 0, codes.shape)
-            _check_two(classes[np.unique(codes[weighed]).astype(int)])
+            weighed = np.asarray(sample_weight) != 0
+            if weighed.shape in ((), codes.shape):  # else it is refused below
+                weighed = np.broadcast_to(weighed, codes.shape)
+                _check_two(classes[np.unique(codes[weighed]).astype(int)])
         named, before = value if y is None else None, getattr(self, "posterior_", None)
         try:
             super().fit(

@@ -227,7 +227,9 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         n, kept = len(data.values), len(data.values) < COMPACT
         if kept:
             data = merged(in_order(data))
-        settings = settings.bound(moments_of(data.values), labels.names, data.shape)
+        settings = settings.bound(
+            moments_of(data.values, data.given.exposure), labels.names, data.shape
+        )
         found = fit_memory(data, settings, axes, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = labels, kind

@@ -66,7 +66,9 @@ def fit_memory(
     keep: Keep = NOTHING_KEPT,
 ) -> Fit:
     """Sample from the posterior, or learn rings, given observations in memory."""
-    parts = (data.shape, data.coords, data.values, *(e for e in data.given if e is not None))
+    known_of = {name: each for name, each in data.given._asdict().items() if each is not None}
+    parts = (data.shape, data.coords, data.values, *known_of.values())
+    parts += (tuple(known_of),) if known_of else ()
     parts += tuple(each.positions for each in axes or () if each.positions is not None)
     known = "" if keep.folder is None else digest(*parts)
     likelihood = settings.model.likelihood
@@ -170,7 +172,7 @@ def fit_more(
         )
 
 
-def moments_of(values: FloatArray) -> Moments:
+def moments_of(values: FloatArray, exposure: FloatArray | None = None) -> Moments:
     """What a likelihood needs to know about values in memory."""
     whole = np.asarray(values, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -183,6 +185,7 @@ def moments_of(values: FloatArray) -> Moments:
         bool(np.all((whole == 0) | (whole == 1))),
         float(4 * np.finfo(float).eps),
         bool(np.all(whole % 1 == 0)),
+        1.0 if exposure is None else float(np.mean(exposure)),
     )
 
 

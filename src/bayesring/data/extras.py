@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.checks import check_values
+from bayesring.checks import as_array, check_values
 from bayesring.likelihoods import Likelihood
 from bayesring.model.types import FloatArray, Given
 from bayesring.wording import shown
@@ -60,17 +60,29 @@ def read_extras(
     return found
 
 
+def without_none(column: Any) -> Any:
+    """A column with NaN for None; one that holds objects otherwise remains as it is."""
+    if isinstance(column, np.ma.MaskedArray):
+        return column
+    try:
+        numbers = np.asarray(column)
+    except ValueError:
+        return column
+    if numbers.dtype != object or numbers.ndim != 1:
+        return column
+    missing = {"None", "<NA>"}
+    return np.array([np.nan if str(each) in missing else each for each in numbers.tolist()])
+
+
 def _numbers(column: Any, n_rows: int, called: str, name: str) -> FloatArray:
     """Numbers in the range that the argument has."""
-    numbers = np.asarray(column)
-    if numbers.dtype == object:
-        numbers = np.array([np.nan if each is None else each for each in numbers.tolist()])
+    numbers = as_array(without_none(column), called)
     if name in ENDS:
         if numbers.shape != (n_rows,) or numbers.dtype.kind not in "biuf":
             raise ValueError(
                 f"{called} must be {n_rows} numbers, one per row, got {shown(column)}."
             )
-        return numbers.astype(float)
+        return np.asarray(numbers, dtype=float)
     if numbers.ndim == 0 and numbers.dtype.kind in "biuf":
         numbers = np.full(n_rows, float(numbers))
     values = check_values(numbers, n_rows, called).astype(float)

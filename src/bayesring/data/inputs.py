@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesring.checks import (
+    as_array,
     check_coordinates,
     check_grown,
     check_observations,
@@ -22,6 +23,7 @@ from bayesring.data.extras import (
     columns_of,
     positive_rows,
     read_extras,
+    without_none,
 )
 from bayesring.data.labels import Labels, NewLabels, plain_labels
 from bayesring.data.observations import Observations
@@ -70,7 +72,8 @@ def observe(
     columns = find_columns(rest, modes, value, y is not None)
     rows = positive_rows(found)
     if rows is not None:
-        frame, y = frame.filter(rows.tolist()), None if y is None else np.asarray(y)[rows]
+        y = None if y is None else as_array(y, "y", len(rows))[rows]
+        frame = frame.filter(rows.tolist())
         found = {name: each[rows] for name, each in found.items()}
     data, labels = observations_of_table(code_table(frame, columns, y), found)
     if shape is not None and check_shape(shape, data.coords) != data.shape:
@@ -99,14 +102,24 @@ def _observe_coordinates(
     coords = check_coordinates(X)
     found = read_extras(extras, len(coords))
     if any(name in found for name in ENDS):
-        numbers = np.full(len(coords), np.nan) if y is None else np.asarray(y, dtype=float)
-        y, given = between(numbers, found)
+        y, given = between(_with_gaps(y, len(coords)), found)
     else:
         given = between(np.empty(0), found)[1]
     rows = positive_rows(found)
     if rows is not None:
-        coords, y, given = coords[rows], np.asarray(y)[rows], given.at(rows)
+        y = None if y is None else as_array(y, "y", len(rows))[rows]
+        coords, given = coords[rows], given.at(rows)
     return check_observations(coords, y, shape)._replace(given=given)
+
+
+def _with_gaps(y: Any, n_rows: int) -> FloatArray:
+    """Values as numbers, NaN where there is none."""
+    if y is None:
+        return np.full(n_rows, np.nan)
+    numbers = as_array(without_none(y), "y", n_rows)
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold real numbers, got values of type {numbers.dtype}.")
+    return np.asarray(numbers, dtype=float)
 
 
 def _named(labels: Labels, modes: Sequence[str] | None) -> Labels:

@@ -48,6 +48,8 @@ def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
         held = hold_out_alike(data, pattern, rng, min(int(SHARE * n), MOST_ALIKE))
     if data.given.censored is not None:  # what was not observed cannot judge
         held &= ~data.given.censored
+        if np.count_nonzero(held) < FEWEST:
+            return data, None
     return _some(data, ~held), Held(_some(data, held), np.flatnonzero(held), pattern)
 
 

@@ -277,8 +277,8 @@ class Workspace:
     def _remember(self, statistics: FloatArray, n: int) -> None:
         """Update the statistics, scaled to all observations."""
         whole = statistics * (self._n / n)
-        if self.statistics is None:
-            self.statistics = whole
+        if self.statistics is None or self.statistics.size != whole.size:
+            self.statistics = whole  # the first, or more, or less, is known of new observations
         self.rows_seen += n
         self.rows_remembered += n
         share = min(n / min(self.rows_remembered, self._n, HORIZON), 1.0)

@@ -90,6 +90,8 @@ def step(
     flat = ring.flatten(ring.weighted(cores, weights), problem.dtype)
     asked = StatisticsTask(flat, likelihood, nuisance, streams, scan)
     totals = engine.statistics(asked, problem.views[0])
+    if not np.all(totals < np.inf):  # nor not a number, for which no draw would ever be accepted
+        raise BrokenChain("the parameters of the likelihood could not be drawn")
     nuisance = likelihood.update_nuisance(streams.rng(scan, Purpose.NUISANCE), totals, nuisance)
     new_state = RingState(tuple(cores), tuple(weights), tuple(gains), tuple(hyper), nuisance)
     log_likelihood = likelihood.total_log_prob(totals, nuisance)

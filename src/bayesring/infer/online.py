@@ -204,7 +204,7 @@ def judge(
     their log score under all rings together.
     """
     held, engine = course.judged, course.engine
-    if not is_held_out:
+    if not is_held_out or not len(held.values):
         return likelihood, None, 1.0
     columns = np.ascontiguousarray(held.coords.T, dtype=np.int32)
     nuisance = np.concatenate(

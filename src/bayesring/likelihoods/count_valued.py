@@ -47,9 +47,10 @@ class CountValued(Likelihood):
             raise ValueError(f"spread of {name} must be positive, got {self.spread!r}.")
 
     def bind(self, moments: Moments, names: Sequence[str], shape: tuple[int, ...]) -> Self:
-        """Centre the intercept at the logarithm of the mean count."""
-        centre = log(max(moments.mean, 1e-3)) if self.centre is None else self.centre
-        return replace(self, centre=centre)
+        """Centre the intercept at the logarithm of the mean count per mean exposure."""
+        if self.centre is not None:
+            return self
+        return replace(self, centre=log(max(moments.mean, 1e-3)) - log(moments.exposure))
 
     @property
     def _centre(self) -> float:

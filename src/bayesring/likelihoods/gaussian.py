@@ -153,7 +153,10 @@ class Gaussian(RealValued):
         nuisance: FloatArray,
         given: Given,
     ) -> tuple[FloatArray, FloatArray]:
-        """Values, drawn where only their ends are known, or expected there; variance of these."""
+        """Values, drawn where only their ends are known, or expected there; variance of these.
+
+        Of an observation of weight m, the mean of m draws, and their variance.
+        """
         which, variance = given.censored, np.zeros(values.shape)
         if which is None or given.lower is None or given.upper is None:
             return values, variance
@@ -163,7 +166,10 @@ class Gaussian(RealValued):
             (given.lower[which] - centre) / deviation,
             (given.upper[which] - centre) / deviation,
         )
-        if rng is not None:
+        if rng is not None and given.weight is not None:
+            score, square = latent.draw_copies_between(rng, low, high, given.weight[which])
+            variance[which] = deviation**2 * np.maximum(square - score**2, 0.0)
+        elif rng is not None:
             score = latent.draw_normal_between(rng, low, high)
         else:
             score, spread = latent.mean_normal_between(low, high)
@@ -197,10 +203,10 @@ class Gaussian(RealValued):
         residuals, more = self._residuals(fitted, values, nuisance, given, rng)
         weight = given.weight
         if given.group is not None and self.caps:
-            squares = residuals**2 + more
+            squares, n = residuals**2 + more, len(self.caps)
             weighted = squares if weight is None else weight * squares
-            counts = np.bincount(given.group, weight, len(self.caps))
-            sums = np.concatenate([counts, np.bincount(given.group, weighted, len(self.caps))])
+            counts = np.bincount(given.group, weight, n)[:n]  # not slices the fit did not know
+            sums = np.concatenate([counts, np.bincount(given.group, weighted, n)[:n]])
         elif weight is None and not np.any(more):
             sums = np.array([values.size, residuals @ residuals])
         else:
@@ -229,6 +235,9 @@ class Gaussian(RealValued):
         share, left = noise / total, noise * given.error**2 / total
         if rng is None:
             return share * residuals, share**2 * variance + left
+        if given.weight is not None:
+            squares = share**2 * (residuals**2 + variance)
+            return np.zeros(residuals.shape), _copies(rng, squares, left, given.weight)
         drawn = share * residuals + np.sqrt(left) * rng.standard_normal(residuals.shape)
         return drawn, 0.0
 
@@ -379,3 +388,13 @@ class Gaussian(RealValued):
             "noise": scale / sqrt(nuisance[0]),
             "rmse": scale * sqrt(squares / count),
         }
+
+
+def _copies(
+    rng: Generator, squares: FloatArray, left: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Mean square of m normal draws of variance `left` around means of this mean square."""
+    exact = left <= 1e-12 * squares
+    scale = np.where(exact, 1.0, left)
+    ratio = weight * np.where(exact, 0.0, squares) / scale
+    return np.where(exact, squares, left * rng.noncentral_chisquare(weight, ratio) / weight)

@@ -265,6 +265,8 @@ class Ordinal(Likelihood):
                 "sample_weight must be whole numbers for the Ordinal likelihood, got "
                 f"{given.weight[row]:g} in row {row}."
             )
+        if given.weight is not None:
+            latent.check_copies(given.weight, "for the Ordinal likelihood")
 
     def check_standard(self, values: FloatArray) -> None:
         """Refuse categories that the fit has not seen."""

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from bayesring.kernels.mixtures import remap
 from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.model import latent
 from bayesring.model import tails as calibrated_tails
 from bayesring.model.tails import LEVELS, NORMAL_TAILS, PLACES, SIZES
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments
@@ -81,6 +82,13 @@ class RealValued(Likelihood):
                 f"{row}; divide all values by a large number first."
             )
 
+    def check_given(self, given: Given) -> None:
+        """Refuse weights of ends for which too many values would have to be drawn."""
+        if given.weight is not None and given.censored is not None:
+            latent.check_copies(
+                np.where(given.censored, given.weight, 0.0), "of value_lower and value_upper"
+            )
+
     def data_concerns(self, values: FloatArray) -> list[str]:
         """A message if a few values are so far off that all others look the same."""
         middle = float(np.median(values))
@@ -140,6 +148,8 @@ class RealValued(Likelihood):
         Intervals shrink by no more than `SMALLEST_SIZE`: values that are all equal say little of
         the next.
         """
+        if not ranks.size:
+            return self
         tails = calibrated_tails.shrunk(np.abs(ndtri(np.clip(ranks, 1e-12, 1 - 1e-12))))
         smallest = SMALLEST_SIZE * NORMAL_TAILS
         return replace(self, tails=tuple(np.maximum(tails, smallest).tolist()))

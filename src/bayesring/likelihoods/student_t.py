@@ -148,12 +148,35 @@ class StudentT(RealValued):
         An observation of weight m has a gamma of m times that shape, the sum of m draws.
         """
         assert rng is not None  # as `augments` asks
+        return self._draw(rng, fitted, values, nuisance, given)[0]
+
+    def _draw(
+        self,
+        rng: Generator,
+        fitted: FloatArray,
+        values: FloatArray,
+        nuisance: FloatArray,
+        given: Given,
+    ) -> tuple[WorkingResponse, float]:
+        """The response, and the sum of u (y - f)^2.
+
+        A value known by its ends is drawn as often as its weight says, and u for each.
+        """
         tau, nu = nuisance[0], nuisance[1]
-        values = _uncensored(rng, fitted, values, nuisance, given)
-        shape = 0.5 * (nu + 1) * (1.0 if given.weight is None else given.weight)
-        drawn = rng.standard_gamma(shape, fitted.shape)
-        weight = tau * drawn / (0.5 * (nu + tau * (values - fitted) ** 2))
-        return WorkingResponse(weight, weight * values)
+        mass = np.ones(values.shape) if given.weight is None else given.weight
+        which = np.zeros(values.shape, dtype=bool) if given.censored is None else given.censored
+        copies = np.where(which, np.maximum(np.rint(mass), 1.0), 1.0)
+        weight, shift, squares = np.zeros(values.shape), np.zeros(values.shape), 0.0
+        for copy in range(int(copies.max(initial=0.0))):
+            rows = slice(None) if copy == 0 else copies > copy
+            centre, own = fitted[rows], given.at(rows)
+            gaps = _uncensored(rng, centre, values[rows], nuisance, own) - centre
+            shape = 0.5 * (nu + 1) * (mass[rows] / copies[rows])
+            u = rng.standard_gamma(shape) / (0.5 * (nu + tau * gaps**2))
+            weight[rows] += tau * u
+            shift[rows] += tau * u * (centre + gaps)
+            squares += float(u @ gaps**2)
+        return WorkingResponse(weight, shift), squares
 
     def expect(
         self,
@@ -187,11 +210,11 @@ class StudentT(RealValued):
         points, squares = nuisance.reshape(-1, 2), 0.0
         if rng is None or not _has_candidates(nuisance):
             if rng is not None:
-                response = self.augment(rng, fitted, values, nuisance, given)
-            elif response is None:
-                response = self.expect(fitted, values, nuisance, given)
-            weight, shift = response
-            squares = np.sum((shift - weight * fitted) ** 2 / weight) / nuisance[0]
+                squares = self._draw(rng, fitted, values, nuisance, given)[1]
+            else:
+                response = response or self.expect(fitted, values, nuisance, given)
+                weight, shift = response
+                squares = np.sum((shift - weight * fitted) ** 2 / weight) / nuisance[0]
         count = values.size if given.weight is None else given.weight.sum()
         asked = points if _has_candidates(nuisance) else points[:1]
         logs = np.zeros(len(points))

@@ -84,6 +84,8 @@ class Moments(NamedTuple):
     """Standard deviation relative to the largest value up to which values count as constant."""
     whole: bool = True
     """Whether all values are integers."""
+    exposure: float = 1.0
+    """Mean exposure."""
 
 
 class Given(NamedTuple):
