@@ -46,7 +46,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return state
 
 
-QUICK = ("gibbs", "online EM")
+QUICK = ("gibbs",)
 """Kinds of fits that `make test` stops and resumes; `make test-ci` does so with all."""
 
 

@@ -121,14 +121,19 @@ def expected_behind_adapter(estimator):
 
 
 @parametrize_with_checks(
-    [
-        kind(2, **settings)
-        for settings in (SETTINGS, ONLINE)
-        for kind in (OnMeasurements, ClassifierOnMeasurements)
-    ],
+    [kind(2, **SETTINGS) for kind in (OnMeasurements, ClassifierOnMeasurements)],
     expected_failed_checks=expected_behind_adapter,
 )
 def test_behind_an_adapter(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.ci
+@parametrize_with_checks(
+    [kind(2, **ONLINE) for kind in (OnMeasurements, ClassifierOnMeasurements)],
+    expected_failed_checks=expected_behind_adapter,
+)
+def test_online_em_behind_an_adapter(estimator, check):
     check(estimator)
 
 

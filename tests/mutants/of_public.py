@@ -99,8 +99,8 @@ PUBLIC = [
     Mutant(
         "weights of observations are no part of what a checkpoint belongs to",
         "fitting.py",
-        "*(e for e in data.given if e is not None))",
-        ")",
+        "data.values, *known_of.values())",
+        "data.values)",
         (FAULTS + "test_other_offsets_are_refused",),
     ),
     Mutant(
