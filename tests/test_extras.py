@@ -39,7 +39,7 @@ def same_model(one, two, cells):
         ("ordinal", lambda rng: rng.integers(1, 6, 200)),
     ],
 )
-@pytest.mark.parametrize("inference", ["gibbs", "online-em"])
+@pytest.mark.parametrize("inference", ["gibbs", pytest.param("online-em", marks=pytest.mark.ci)])
 def test_a_weight_counts_as_so_many_equal_rows(coords, rng, likelihood, draw, inference):
     """To the last bit, and a weight of zero as no row at all."""
     y, weight = draw(rng).astype(float), rng.integers(0, 4, 200)
@@ -232,7 +232,7 @@ def test_equal_observations_are_merged_and_joined(rng):
 
 
 @pytest.mark.parametrize("likelihood", ["student-t", "negative-binomial", "poisson", "ordinal"])
-@pytest.mark.parametrize("inference", ["gibbs", "online-em"])
+@pytest.mark.parametrize("inference", ["gibbs", pytest.param("online-em", marks=pytest.mark.ci)])
 def test_a_saved_model_answers_the_same(coords, rng, tmp_path, likelihood, inference):
     y = rng.integers(1, 5, 200).astype(float)
     settings = QUICK | {"likelihood": likelihood, "inference": inference, "epochs": 3}

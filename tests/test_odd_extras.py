@@ -104,7 +104,7 @@ def test_partial_fit_with_less_known_and_new_slices(coords, rng, noise_by):
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "student-t"])
-@pytest.mark.parametrize("inference", ["gibbs", "online-em"])
+@pytest.mark.parametrize("inference", ["gibbs", pytest.param("online-em", marks=pytest.mark.ci)])
 def test_all_values_or_almost_censored(coords, rng, likelihood, inference):
     """None are left to be held out, and none are asked for."""
     ring = TensorRing(likelihood=likelihood, inference=inference, **QUICK | {"warmup": 100})

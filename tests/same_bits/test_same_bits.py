@@ -32,7 +32,7 @@ def test_every_fit_is_recorded():
     assert list(RECORDED["fits"]) == list(FITS)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.ci), 2])
 @pytest.mark.parametrize("name", FITS)
 def test_the_bits_are_those_recorded(name, n_jobs):
     assert FITS[name](n_jobs) == RECORDED["fits"][name]

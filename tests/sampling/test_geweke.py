@@ -78,6 +78,7 @@ def test_several_blocks_catch_noise_that_they_share(monkeypatch, seed):
     assert abs(result.z).max() > LIMIT, f"seed {seed}: went unseen, {result.worst()}"
 
 
+@pytest.mark.ci
 def test_entry_wise_updates(seed):
     result = run(GAUSSIAN, NormalGamma(), "entry", seed, 8_000)
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"

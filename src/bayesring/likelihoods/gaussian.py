@@ -67,7 +67,7 @@ class Gaussian(RealValued):
             return self
         listed = list(names)
         number = listed.index(self.noise_by) if self.noise_by in listed else self.noise_by
-        if not isinstance(number, int) or not 0 <= number < len(shape):
+        if type(number) is not int or not 0 <= number < len(shape):
             raise ValueError(
                 f"noise_by of Gaussian names {self.noise_by!r}, but the modes are {listed}."
             )
