@@ -11,8 +11,8 @@ import bayesring
 from bayesring import TensorRing
 from bayesring.choosing import FEWEST, choose_likelihood
 from bayesring.data.kinds import choose_by_moments, choose_by_values
+from bayesring.data.moments import moments_of
 from bayesring.data.observations import Observations
-from bayesring.fitting import moments_of
 from bayesring.likelihoods import Gaussian, StudentT
 
 SHAPE = (8, 9, 7)

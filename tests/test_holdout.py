@@ -74,7 +74,7 @@ def test_held_out_values_are_left_out_of_exploration_and_rejoin_for_the_rest(wat
     scale = ring.posterior_.location, ring.posterior_.scale
     everything = np.sort((y - scale[0]) / scale[1])
     held = (ring.held_out_.values - scale[0]) / scale[1]
-    assert len(held) == 60
+    assert 45 <= len(held) <= 75
     for scan in range(1, 105):
         assert len(seen[scan]) == 3
         for values in seen[scan]:

@@ -16,6 +16,7 @@ from bayesring.data import inputs
 from bayesring.data.extras import check_carried, given_arguments
 from bayesring.data.kinds import looks_otherwise
 from bayesring.data.labels import Labels
+from bayesring.data.moments import moments_of
 from bayesring.data.observations import COMPACT, Observations, in_order, merged
 from bayesring.data.positions import axes_of, placed
 from bayesring.engine.threads import Threads
@@ -25,7 +26,6 @@ from bayesring.fitting import (
     Keep,
     fit_files,
     fit_memory,
-    moments_of,
     open_files,
     survey_files,
 )

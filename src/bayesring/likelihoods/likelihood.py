@@ -226,12 +226,11 @@ class Likelihood(ABC):
         """Messages about training values that are valid but uninformative."""
         return []
 
-    def units(self, values: FloatArray) -> tuple[float, float]:
-        """Location and scale with which the estimator standardises values before fitting."""
-        return 0.0, 1.0
-
     def units_from(self, moments: Moments) -> tuple[float, float]:
-        """The same for values too numerous to hold; a ValueError if some of them are invalid."""
+        """Location and scale with which the estimator standardises values before fitting.
+
+        Raises a ValueError if some of the values are invalid.
+        """
         self.check(np.array([moments.smallest, moments.largest]))
         return 0.0, 1.0
 
