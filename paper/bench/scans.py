@@ -12,12 +12,11 @@ from bayesring import TensorRing
 from bayesring.engine.operations import ENTRYWISE, JOINT, CoreTask, StatisticsTask
 from bayesring.engine.streams import Purpose
 from bayesring.engine.threads import ONE_THREAD, Threads, count_threads, one_blas_thread
-from bayesring.infer import gibbs
+from bayesring.infer import diagnostics, gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model import ring
-from bayesring.posterior import diagnostics
 from bayesring.priors import Fixed, NormalWishart, RingPrior
 from paper.bench.timing import (
     CLIMATE,

@@ -86,10 +86,9 @@ def fit_memory(
         return Fit(outcome, model, units)
     from bayesring.progress import chain_progress
 
-    scans = settings.warmup + settings.draws
     with (
         keep.open(settings, known) as checkpoint,
-        chain_progress(settings.progress, chains, scans, settings.warmup) as report,
+        chain_progress(settings.progress, chains, settings.warmup, settings.draws) as report,
         engine,
     ):
         sampling = settings.sampling(n, scale)

@@ -29,6 +29,7 @@ from bayesring.data.tables import describe_new, open_table, values_of
 from bayesring.engine.streams import Purpose, aside
 from bayesring.infer import selfcheck
 from bayesring.infer.estimate import RingEstimate
+from bayesring.infer.precision import random_cells
 from bayesring.infer.selfcheck import SelfCheck
 from bayesring.infer.state import Trace
 from bayesring.model.types import FloatArray, IntArray
@@ -37,7 +38,6 @@ from bayesring.posterior.convergence import (
     Diagnostics,
     DiagnosticWarning,
     diagnose,
-    random_cells,
 )
 from bayesring.posterior.datatree import Training, to_datatree
 from bayesring.posterior.interchange import to_tensorly

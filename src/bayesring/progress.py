@@ -32,7 +32,8 @@ REFRESH = 0.1
 class ChainProgress:
     """Receives and shows reports from chains in any thread."""
 
-    def __init__(self, chains: int, scans: int, warmup: int) -> None:
+    def __init__(self, chains: int, warmup: int | None, draws: int | None) -> None:
+        scans = None if warmup is None or draws is None else warmup + draws
         self._bars = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -46,7 +47,7 @@ class ChainProgress:
             self._bars.add_task(f"chain {chain + 1}", total=scans, shown="")
             for chain in range(chains)
         ]
-        self._scans, self._warmup = scans, warmup
+        self._scans = scans
         self._begin = time.monotonic()
         self._last = [0.0] * chains
         self._lock = threading.Lock()
@@ -65,13 +66,12 @@ class ChainProgress:
             if not self._started:
                 self._bars.start()
                 self._started = True
-        phase = "warm-up" if report.scan <= self._warmup else "draws"
         rank = "x".join(map(str, report.rank))
         numbers = "  ".join(f"{name} {number:.3g}" for name, number in report.described.items())
         self._bars.update(
             self._tasks[report.chain],
             completed=report.scan,
-            shown=f"{phase:7}  rank {rank}  {numbers}",
+            shown=f"{report.stage:8}  rank {rank}  {numbers}",
         )
 
     def stop(self) -> None:
@@ -82,7 +82,7 @@ class ChainProgress:
 
 @contextmanager
 def chain_progress(
-    show: bool, chains: int, scans: int, warmup: int
+    show: bool, chains: int, warmup: int | None, draws: int | None
 ) -> Iterator[ChainProgress | None]:
     """Progress bars during a fit, or None; prints a note if kernels must be compiled first."""
     if not show:
@@ -90,7 +90,7 @@ def chain_progress(
         return
     if not compiled():
         Console(stderr=True).print("Compiling kernels, once on this machine: about 15 seconds.")
-    bars = ChainProgress(chains, scans, warmup)
+    bars = ChainProgress(chains, warmup, draws)
     try:
         yield bars
     finally:

@@ -12,7 +12,8 @@ from bayesring.data.blocks import blocks_of_modes
 from bayesring.data.observations import Observations
 from bayesring.engine.streams import PURPOSES, Purpose, Streams
 from bayesring.engine.threads import Threads
-from bayesring.infer.chains import Length, Sampling, run_chains
+from bayesring.infer.chains import Sampling, run_chains
+from bayesring.infer.length import Length
 from bayesring.infer.problem import Method
 from bayesring.model.rank import FixedRank
 from bayesring.model.spec import Model
