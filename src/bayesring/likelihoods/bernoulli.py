@@ -234,9 +234,7 @@ class Bernoulli(Likelihood):
         """Whether probabilities were found wanting."""
         return bool(self.curve) or self.scatter not in (None, 1.0)
 
-    def moved(
-        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
-    ) -> FloatArray:
+    def moved(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
         """f whose probabilities are calibrated."""
         if not self.moves:
             return fitted

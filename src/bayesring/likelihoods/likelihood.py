@@ -265,9 +265,7 @@ class Likelihood(ABC):
         """Whether `moved` changes anything."""
         return False
 
-    def moved(
-        self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
-    ) -> FloatArray:
+    def moved(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
         """f (draws, n) from which cells are predicted, as calibrated; `log_prob` is of f itself."""
         return fitted
 
