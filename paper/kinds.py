@@ -78,50 +78,50 @@ def against(best: FloatArray, other: FloatArray) -> tuple[float, float]:
 # ---- Counts.
 
 
-def randomised_coverage(
-    rng: Generator, y: FloatArray, below: FloatArray, upto: FloatArray
-) -> tuple[float, float]:
-    """Share of ranks, drawn between P(Y < y) and P(Y <= y), within the central 90 %; and error."""
-    ranks = below + rng.random(y.size) * (upto - below)
-    share = float(np.mean(np.abs(ranks - 0.5) <= 0.5 * LEVEL))
-    return share, float(np.sqrt(share * (1 - share) / y.size))
+def chance_up_to(ring: Any, cells: IntArray, y: FloatArray, logs: bool) -> FloatArray:
+    """P(Y <= y) of whole numbers, none of which is below zero."""
+    ends = y if ring.posterior_.likelihood.discrete else y + 0.5
+    ends = np.log1p(np.maximum(ends, -0.9)) if logs else ends
+    return np.where(y < 0, 0.0, np.exp(mass(ring, cells, np.full(y.size, -np.inf), ends)))
 
 
-def counted(ring: Any, cells: IntArray, y: FloatArray, logs: bool, rng: Generator) -> Any:
-    """Log scores, and RMSE and coverage, of a model of counts or of real values at whole numbers."""
+def counted(ring: Any, test: tuple[IntArray, FloatArray], logs: bool, positive: bool) -> Any:
+    """Log scores, and RMSE and coverage, of a model of counts or of real values at whole numbers.
+
+    If only `positive` counts are ever scored, probabilities are given that a count is positive.
+    """
+    cells, y = test
     predicted = ring.predict(cells)
     low, high = ring.predict_interval(cells, LEVEL)
-    if ring.posterior_.likelihood.discrete:
-        scores = ring.log_score(cells, y)
-        ends = [mass(ring, cells, np.full(y.size, -1.0), each) for each in (y - 1.0, y)]
-    else:
-        least = np.full(y.size, -np.inf)
-        edges = [y - 0.5, y + 0.5]
-        edges[0] = np.where(y == 0, -np.inf, edges[0])
-        if logs:
-            with np.errstate(invalid="ignore"):
-                edges = [np.where(np.isinf(e), e, np.log1p(np.maximum(e, -0.5))) for e in edges]
-            draws = np.expm1(ring.sample(cells, 200, random_state=0))
-            predicted, (low, high) = draws.mean(axis=0), (np.expm1(low), np.expm1(high))
-        scores = mass(ring, cells, *edges)
-        ends = [mass(ring, cells, least, each) for each in edges]
+    if logs:
+        draws = np.expm1(ring.sample(cells, 200, random_state=0))
+        predicted, (low, high) = draws.mean(axis=0), (np.expm1(low), np.expm1(high))
+    never = chance_up_to(ring, cells, np.zeros(y.size), logs) if positive else np.zeros(y.size)
+    ends = [
+        (np.maximum(chance_up_to(ring, cells, each, logs), never) - never) / (1.0 - never)
+        for each in (y - 1.0, y)
+    ]
+    scores = np.log(np.maximum(ends[1] - ends[0], FLOOR))
+    ranks = ends[0] + np.random.default_rng(0).random(y.size) * (ends[1] - ends[0])
     found = {
         "log score": float(scores.mean()),
         "RMSE": metrics.rmse(y, predicted),
         "90 % intervals hold": metrics.coverage(y, low, high),
-        "randomised": randomised_coverage(rng, y, *map(np.exp, ends))[0],
+        "randomised": float(np.mean(np.abs(ranks - 0.5) <= 0.5 * LEVEL)),
         "lowest end": float(low.min()),
         "seconds": ring.seconds_,
     }
     return scores, found
 
 
-def trivial_counts(train: FloatArray, y: FloatArray) -> tuple[FloatArray, Row]:
+def trivial_counts(train: FloatArray, y: FloatArray, positive: bool) -> tuple[FloatArray, Row]:
     """One negative binomial for all, by its moments."""
     mean, variance = float(train.mean()), float(train.var())
     r = mean**2 / max(variance - mean, 1e-9)
     scores = gammaln(y + r) - gammaln(r) - gammaln(y + 1)
     scores += r * np.log(r / (r + mean)) + y * np.log(mean / (r + mean))
+    if positive:
+        scores -= np.log1p(-((r / (r + mean)) ** r))
     low, high = np.quantile(train, [0.05, 0.95])
     found = {
         "log score": float(scores.mean()),
@@ -132,7 +132,10 @@ def trivial_counts(train: FloatArray, y: FloatArray) -> tuple[FloatArray, Row]:
 
 
 def count_rows(
-    train: tuple[IntArray, FloatArray], test: tuple[IntArray, FloatArray], shape: tuple[int, ...]
+    train: tuple[IntArray, FloatArray],
+    test: tuple[IntArray, FloatArray],
+    shape: tuple[int, ...],
+    positive: bool,
 ) -> Rows:
     """All models of some counts, and how much better the negative binomial is than each."""
     rng = np.random.default_rng(0)
@@ -146,10 +149,9 @@ def count_rows(
         ("normal noise on log(1 + y)", "gaussian", True),
     ):
         ring = fit(train[0], np.log1p(train[1]) if logs else train[1], shape, likelihood=likelihood)
-        scores[name], found[name] = counted(ring, cells, y, logs, rng)
-    scores["one distribution for all"], found["one distribution for all"] = trivial_counts(
-        train[1], y
-    )
+        scores[name], found[name] = counted(ring, (cells, y), logs, positive)
+    trivial = "one distribution for all"
+    scores[trivial], found[trivial] = trivial_counts(train[1], y, positive)
     for name, own in scores.items():
         if name != "negative binomial":
             gain, error = against(scores["negative binomial"], own)
@@ -158,14 +160,14 @@ def count_rows(
 
 
 def nyc(zeros: bool) -> Rows:
-    """NYC's first two days with 40 % of its cells missing; zeros are cells without a value, or not."""
+    """NYC's first two days, 40 % of its cells missing; zeros are values, or cells without one."""
     data = datasets.load_nyc()
     trips = np.nan_to_num(data.tensor)[:, :, :HOURS]
     mask = shown_cells(data.shape, MASK)[:, :, :HOURS]
     used = np.ones(trips.shape, dtype=bool) if zeros else trips > 0
     parts = [np.argwhere(used & mask), np.argwhere(used & ~mask)]
     train, test = ((cells, trips[tuple(cells.T)]) for cells in parts)
-    return count_rows(train, test, trips.shape)
+    return count_rows(train, test, trips.shape, not zeros)
 
 
 def alog() -> Rows:
@@ -340,17 +342,23 @@ JOBS: dict[str, Callable[[], Rows]] = {
 }
 
 
+def read(path: Path) -> dict[str, Rows]:
+    """What is known."""
+    known: dict[str, Rows] = json.loads(path.read_text()) if path.exists() else {}
+    return known
+
+
 def run(path: Path, wanted: Iterator[str], again: bool) -> dict[str, Rows]:
     """Measure what is missing."""
-    known: dict[str, Rows] = json.loads(path.read_text()) if path.exists() else {}
     for name in wanted:
-        if again or name not in known:
-            known[name] = {
+        if again or name not in read(path):
+            found = {
                 who: {key: round(value, 5) for key, value in row.items()}
                 for who, row in JOBS[name]().items()
             }
+            known = read(path) | {name: found}  # others may have added theirs
             write_json(path, {each: known[each] for each in JOBS if each in known})
-    return known
+    return read(path)
 
 
 def main() -> None:
