@@ -27,6 +27,7 @@ from bayesring.datasets.traffic import shown_cells
 from bayesring.model import ring as rings
 from bayesring.model.types import FloatArray, IntArray
 from paper.coverage import calibration_error
+from paper.kinds_page import page
 from paper.results_store import COMMITTED, ROOT, write_json
 
 FILE, PAGE = ROOT / COMMITTED / "kinds.json", ROOT / "docs" / "kinds-of-values.md"
@@ -368,7 +369,9 @@ def main() -> None:
     parser.add_argument("--only", default="*", help="pattern of names, such as 'NYC*'")
     parser.add_argument("--again", action="store_true", help="also what is known")
     asked = parser.parse_args()
-    run(asked.out, (name for name in JOBS if fnmatch(name, asked.only)), asked.again)
+    known = run(asked.out, (name for name in JOBS if fnmatch(name, asked.only)), asked.again)
+    if asked.out == FILE:
+        PAGE.write_text(page(known))
 
 
 if __name__ == "__main__":

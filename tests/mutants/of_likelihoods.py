@@ -73,8 +73,8 @@ KINDS = [
     Mutant(
         "ratings: the wrong end of a category",
         "likelihoods/ordinal.py",
-        "padded = np.concatenate([-ends, cuts, ends], axis=-1)",
-        "padded = np.concatenate([-ends, cuts, 2 + cuts[..., -1:]], axis=-1)",
+        "return np.asarray(ndtr(padded[..., index + 1] - fitted))",
+        "return np.asarray(ndtr(padded[..., index] - fitted))",
         SUMS,
     ),
     Mutant(
