@@ -35,7 +35,8 @@ Ratings 1 to 5, where such a signal, with noise of 0.6, lies between cut points.
 fitted to the ratings as numbers. The calibration error is that of the probabilities of all five
 ratings together, in ten bins. Means over three tables.""",
     "Kinship": """\
-Fold 0 of five: all ones and as many zeros. The calibration error is the mean gap between predicted
+Fold 1 of five (fold 0 was looked at while the calibration was written): all ones and as many zeros.
+The calibration error is the mean gap between predicted
 probability and share of ones, in ten bins of equal size. "As sampled" is the same fit before
 held-out training values set its probabilities right. Two chains of 300 + 200 scans.""",
     "DBLP": """\

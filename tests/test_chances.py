@@ -140,3 +140,27 @@ def test_settings_that_make_no_sense_are_refused():
         Bernoulli(curve=(1.0, 2.0))
     with pytest.raises(ValueError, match="16 increasing numbers or none, got"):
         Bernoulli(curve=tuple(-chances.KNOTS))
+
+
+@pytest.mark.ci
+def test_links_without_zeros_by_the_recipe(rng):
+    """As docs/your-own-data.md has it: sampled zeros, odds corrected by the share of them."""
+    shape = (24, 20, 16)
+    effects = [rng.standard_normal(size) for size in shape]
+    odds = -3.6 + effects[0][:, None, None] + effects[1][:, None] + 0.5 * effects[2]
+    truth = expit(odds)
+    links = np.argwhere(rng.random(shape) < truth)
+    listed = set(map(tuple, links))
+    cells = np.stack([rng.integers(0, n, 3 * len(links)) for n in shape], axis=1)
+    zeros = np.array([cell for cell in map(tuple, cells) if cell not in listed])
+    model = TensorRing(likelihood="bernoulli", shape=shape, chains=2, warmup=200, draws=100)
+    model.set_params(random_state=0, progress=False)
+    model.fit(np.vstack([links, zeros]), np.repeat([1, 0], [len(links), len(zeros)]))
+    p = model.predict_tensor()
+    q = len(zeros) / (np.prod(shape) - len(links))
+    right = q * p / (1 - p + q * p)
+    assert p.mean() > 2.5 * truth.mean()  # before the correction, far too high
+    assert right.mean() == pytest.approx(truth.mean(), rel=0.25)
+    order = np.argsort(right.ravel())
+    for part in np.array_split(order, 4)[1:]:
+        assert right.ravel()[part].mean() == pytest.approx(truth.ravel()[part].mean(), rel=0.5)

@@ -19,7 +19,7 @@ KNOTS = np.concatenate([KNOTS, -KNOTS[::-1]])
 """Log odds at which a curve is given; beyond the ends it goes on in parallel to the diagonal."""
 SCATTERS, PLAIN = np.arange(31) / 20, 20
 """Factors that are tried, and the place of one among them."""
-BELIEF = 0.3
+BELIEF = 0.2
 """Standard deviation of the factor around one, before held-out values speak."""
 PSEUDO = 25.0
 """Values that weigh as much as the belief that the probabilities near a knot are right."""
