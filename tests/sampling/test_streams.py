@@ -40,6 +40,15 @@ def test_a_stream_is_the_same_whenever_it_is_made():
     np.testing.assert_array_equal(one, two)
 
 
+def test_a_stream_is_that_of_its_key():
+    """As NumPy makes it from key and counter; the streams are made in a quicker way."""
+    streams = Streams.of_chain(5, 2)
+    counter = [0, 3, PURPOSES + Purpose.GAINS, 7]
+    plain = np.random.Philox(key=np.array(streams.key, dtype=np.uint64), counter=counter)
+    found = streams.rng(7, Purpose.GAINS, 1, 3)
+    np.testing.assert_array_equal(found.bytes(64), np.random.Generator(plain).bytes(64))
+
+
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_chains_use_every_stream_once(rng, monkeypatch, likelihood):
     """Each block, or slice that was cut, has its own; weights and the rest have theirs."""
