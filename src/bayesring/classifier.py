@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.metaestimators import available_if
 
 from bayesring.data.inputs import take_column
-from bayesring.data.tables import is_table
+from bayesring.data.opentables import is_table
 from bayesring.estimator import TensorRing
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy

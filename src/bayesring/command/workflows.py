@@ -17,10 +17,12 @@ from bayesring.completion import fill_gaps, open_gaps
 from bayesring.data.containers import Container, open_container
 from bayesring.data.files import (
     ARRAYS,
+    SHEETS,
     STANDARD,
     TABLES,
     check_output,
     extension,
+    format_of,
     is_parquet,
     read_data,
     write_arrays,
@@ -28,8 +30,9 @@ from bayesring.data.files import (
     write_table,
 )
 from bayesring.data.kinds import Choice, choose_by_moments
+from bayesring.data.opentables import is_table, open_table
 from bayesring.data.parquet import ParquetRows
-from bayesring.data.tables import is_table, open_table, values_of
+from bayesring.data.tables import values_of
 from bayesring.data.writing import check_destination, same_place
 from bayesring.engine.threads import count_threads
 from bayesring.estimator import TensorRing, load
@@ -201,7 +204,7 @@ def predict_file(
     _check_apart("the output", target, {"the model": model})
     ring = load(model)
     names, levels, *_ = ring.labels_
-    is_array = extension(source) in ARRAYS
+    is_array = format_of(source) in ARRAYS
     if is_array:
         X = read_data(source)
     else:
@@ -258,7 +261,7 @@ def compare_files(models: Sequence[str], source: str) -> Summary:
 
 def _held_out(ring: TensorRing, source: str) -> tuple[Any, FloatArray | None]:
     """Rows with values, or coordinates and values, of a file, in its order."""
-    if extension(source) in TABLES:
+    if format_of(source) in (*TABLES, *SHEETS):
         return _rows_with_values(ring, source), None
     data = open_container(read_data(source)).observations
     if data.shape != ring.shape_:
