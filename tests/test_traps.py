@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesring import TensorRing, complete, datasets
+from bayesring import TensorRing, complete
 from bayesring.data.inputs import observe
 from bayesring.data.labels import plain_labels
 from bayesring.data.observations import Observations

@@ -226,6 +226,9 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         check_carried(data.given, likelihood)
+        settings.check_ring_fits(data.shape, len(data.values))
+        axes = axes_of(labels, data.shape)
+        settings = ordered(settings, axes, labels.names, len(data.values))
         concerns = likelihood.data_concerns(data.values)
         for concern in concerns:
             warnings.warn(concern, UserWarning, stacklevel=3)
@@ -235,9 +238,6 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
             from bayesring.progress import say
 
             say([summarise_data(data, labels)])
-        settings.check_ring_fits(data.shape, len(data.values))
-        axes = axes_of(labels, data.shape)
-        settings = ordered(settings, axes, labels.names, len(data.values))
         n, kept = len(data.values), len(data.values) < COMPACT
         if kept:
             data = merged(in_order(data))

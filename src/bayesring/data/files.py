@@ -121,9 +121,9 @@ def read_data(
     and `dialect` see `bayesring.data.csvfiles.read_csv`.
     """
     dialect = dialect.checked()
+    kind = format_of(path)
     if path != STANDARD and not is_pattern(path) and not Path(path).exists():
         raise FileNotFoundError(f"{path} does not exist.")
-    kind = format_of(path)
     if kind in TEXTS:
         dialect.refuse_unused(("sep", "decimal", "encoding", "na"), path, kind)
         if kind == ".tsv" and dialect.sep is None:
@@ -197,18 +197,25 @@ def write_completion(
     if kind in TABLES:
         write_table(path, completion.table, safe_cells)
         return
-    statistics = {name: getattr(completion, name) for name in STATISTICS}
+    attributes: dict[str, Any] = {}
+    if source is not None and kind in LABELLED:
+        done = f"bayesring complete: gaps filled, with {completion.level:.0%} intervals"
+        attributes = global_attributes(source, lambda: _reading(source, extension(source)), done)
+    write_statistics(path, {name: getattr(completion, name) for name in STATISTICS}, attributes)
+
+
+def write_statistics(
+    path: str, statistics: Mapping[str, Any], attributes: Mapping[str, Any] | None = None
+) -> None:
+    """Write named arrays, labelled ones with global attributes if the format has such."""
+    kind = extension(path)
     if kind in ARRAYS:
         write_arrays(path, statistics)
         return
-    attributes: dict[str, Any] = {}
-    if source is not None:
-        done = f"bayesring complete: gaps filled, with {completion.level:.0%} intervals"
-        attributes = global_attributes(source, lambda: _reading(source, extension(source)), done)
     with replacing(path, _folder_format(path)) as temporary:
         if kind == ".nc":
             temporary.unlink()  # HDF5 locks its files itself, and refuses one that is locked
-        write_labelled(temporary, statistics, attributes, kind)
+        write_labelled(temporary, statistics, attributes or {}, kind)
 
 
 def write_table(path: str, table: Any, safe_cells: bool = False) -> None:

@@ -63,8 +63,8 @@ def tell_empty_fibres(container: Container) -> list[str]:
             continue
         sentence = (
             f"{empty:,} of {prod(sizes):,} fibres along {names[mode]!r} have no value at all; "
-            f"their {len(cells):,} cells are filled from the others (mask={names[mode]!r} leaves them "
-            "missing)."
+            f"their {len(cells):,} cells are filled from the others (mask={names[mode]!r} leaves "
+            "them missing)."
         )
         best = max(best or (0, ""), (len(cells), sentence))
     return [] if best is None else [best[1]]

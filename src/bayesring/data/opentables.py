@@ -17,10 +17,10 @@ def is_table(data: Any) -> bool:
 
 
 def _is_arrow_source(data: Any) -> bool:
-    """Whether `data` is a pyarrow Dataset or RecordBatchReader, or has a reader of its own."""
+    """Whether `data` is a Dataset, RecordBatchReader or RecordBatch of pyarrow."""
     if isinstance(data, type) or not type(data).__module__.startswith("pyarrow"):
         return False
-    return hasattr(data, "to_batches") or hasattr(data, "read_next_batch")
+    return any(hasattr(data, own) for own in ("to_batches", "read_next_batch", "to_struct_array"))
 
 
 def loaded(data: Any, argument: str = "data") -> Any:
@@ -64,6 +64,11 @@ def open_table(data: Any, argument: str = "data") -> nw.DataFrame[Any]:
     if len(frame) == 0:
         raise ValueError(f"{argument} is empty: found a table with 0 rows.")
     return frame
+
+
+def in_arrow(table: Any) -> Any:
+    """A table of any library as a pyarrow table."""
+    return nw.from_native(table, eager_only=True).to_arrow()
 
 
 def kind_of(frame: nw.DataFrame[Any]) -> str:

@@ -220,9 +220,9 @@ def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
         whole = np.asarray(column.fill_null(0).to_numpy())
         warn_of_rounding(whole, f"value column {name!r}")
         values = np.where(column.is_null().to_numpy(), np.nan, whole.astype(np.float64))
-    elif kind.is_numeric() or kind == nw.Boolean:
+    elif (kind.is_numeric() and kind != nw.Decimal) or kind == nw.Boolean:
         values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    elif kind in (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Unknown):
+    elif kind in (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Unknown, nw.Decimal):
         values = numbers_of(column.to_list(), f"value column {name!r}", MISSING)
     else:
         known = column.drop_nulls()

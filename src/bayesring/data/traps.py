@@ -25,11 +25,11 @@ FEW = 20
 """Values below which nothing but codes, labels and constants is looked at."""
 MOST_ROWS = 5_000_000
 """Rows above which repeated cells are not counted."""
-CODES = tuple(
-    sign * code
-    for code in (99.0, 999.0, 9999.0, 99999.0, 999999.0, 99.9, 999.9, 9999.9, 32767.0)
-    for sign in (-1.0, 1.0)
-) + (-88.0, -888.0, -8888.0, -32768.0, 1e20, 1e30, -1e30, 9.969209968386869e36)
+CODES = (
+    *(-9999.9, -999.9, -99.9, 99.9, 999.9, 9999.9),
+    *(-99999.0, -9999.0, -999.0, -99.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0, -999999.0),
+    *(-8888.0, -888.0, -88.0, -32768.0, 32767.0, 1e20, 1e30, -1e30, 9.969209968386869e36),
+)
 """Numbers that stand for a missing value in files of many programs."""
 REPEATED = 1 / 3
 """Share of rows in a cell that has one already, from which a mode may have been left out."""
@@ -64,8 +64,8 @@ def summarise_data(data: Observations, labels: Labels) -> str:
     n, cells = len(data.values), float(prod(data.shape))
     low, high = float(np.min(data.values)), float(np.max(data.values))
     return (
-        f"{modes}: {n:,} value{'s' * (n != 1)} for {cells:,.0f} cells, {n / cells:.2%}, from "
-        f"{low:.4g} to {high:.4g}."
+        f"{modes}: {n:,} value{'s' * (n != 1)} for {cells:,.0f} cells, {100 * n / cells:.3g} %, "
+        f"from {low:.4g} to {high:.4g}."
     )
 
 
