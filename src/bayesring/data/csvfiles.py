@@ -106,7 +106,8 @@ def typed(
     ignored = kinds is not None or (modes is not None and value is not None)
     columns = {}
     for name in table.column_names:
-        if name != value and name not in (kinds or {}) and name not in (modes or ()) and ignored:
+        used = name == value or name in (kinds or {}) or name in (modes or ())
+        if (ignored and not used) or not pa.types.is_string(table[name].type):
             columns[name] = table[name]
             continue
         texts, places = _distinct(table[name], name)

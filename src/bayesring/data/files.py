@@ -28,7 +28,12 @@ from bayesring.checks import import_pyarrow
 from bayesring.data.csvfiles import read_texts, typed, write_csv
 from bayesring.data.dialects import PLAIN, Dialect
 from bayesring.data.folders import ending_of, files_in, is_many, joined_tables
-from bayesring.data.labelledfiles import global_attributes, read_labelled, write_labelled
+from bayesring.data.labelledfiles import (
+    Surroundings,
+    read_labelled,
+    read_surroundings,
+    write_labelled,
+)
 from bayesring.data.parquet.footers import is_pattern
 from bayesring.data.parquet.thrift import read_footer
 from bayesring.data.spreadsheets import read_sheet
@@ -42,6 +47,7 @@ SHEETS = (".xlsx",)
 ARRAYS = (".npy", ".npz")
 LABELLED = (".nc", ".zarr")
 STATISTICS = ("mean", "std", "lower", "upper")
+NOWHERE = Surroundings({}, {})
 STANDARD = "-"
 """Name of the standard streams."""
 
@@ -190,24 +196,24 @@ def write_completion(
 ) -> None:
     """Write all statistics of the filled cells that the format can hold.
 
-    A NetCDF file or Zarr store gets the global attributes of its `source`. For `safe_cells` see
+    A NetCDF file or Zarr store gets what is around the variable in its `source`. For `safe_cells` see
     `bayesring.data.csvfiles.write_csv`.
     """
     kind = extension(path)
     if kind in TABLES:
         write_table(path, completion.table, safe_cells)
         return
-    attributes: dict[str, Any] = {}
+    around = NOWHERE
     if source is not None and kind in LABELLED:
         done = f"bayesring complete: gaps filled, with {completion.level:.0%} intervals"
-        attributes = global_attributes(source, lambda: _reading(source, extension(source)), done)
-    write_statistics(path, {name: getattr(completion, name) for name in STATISTICS}, attributes)
+        around = read_surroundings(source, lambda: _reading(source, extension(source)), done)
+    write_statistics(path, {name: getattr(completion, name) for name in STATISTICS}, around)
 
 
 def write_statistics(
-    path: str, statistics: Mapping[str, Any], attributes: Mapping[str, Any] | None = None
+    path: str, statistics: Mapping[str, Any], around: Surroundings = NOWHERE
 ) -> None:
-    """Write named arrays, labelled ones with global attributes if the format has such."""
+    """Write named arrays, labelled ones with what is `around` them."""
     kind = extension(path)
     if kind in ARRAYS:
         write_arrays(path, statistics)
@@ -215,7 +221,7 @@ def write_statistics(
     with replacing(path, _folder_format(path)) as temporary:
         if kind == ".nc":
             temporary.unlink()  # HDF5 locks its files itself, and refuses one that is locked
-        write_labelled(temporary, statistics, attributes or {}, kind)
+        write_labelled(temporary, statistics, around, kind)
 
 
 def write_table(path: str, table: Any, safe_cells: bool = False) -> None:

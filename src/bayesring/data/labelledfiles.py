@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bayesring.data.heaps import check_heaps
 
@@ -25,10 +25,33 @@ ZARR_ENCODING = ("compressors", "chunks", "grid_mapping")
 ANCILLARY = "ancillary_variables"
 
 
-def read_labelled(
-    path: str, choose: Callable[[list[str]], str], reading: Reading, opened: bool = False
-) -> Any:
-    """The variable that `choose` picks by name, in memory; if `opened`, the global attributes."""
+class Surroundings(NamedTuple):
+    """What a file holds besides the variable that is completed."""
+
+    attributes: dict[str, Any]
+    """Of the whole file."""
+    coordinates: dict[str, Any]
+    """All of them, bounds and grid mappings too."""
+
+
+def read_labelled(path: str, choose: Callable[[list[str]], str], reading: Reading) -> Any:
+    """The variable that `choose` picks by name, in memory."""
+    with _opened(path, reading) as dataset:
+        chosen = choose([str(each) for each in dataset.data_vars])
+        with reading():
+            return dataset[chosen].load()
+
+
+def read_surroundings(path: str, reading: Reading, done: str) -> Surroundings:
+    """What is to be kept of a source, with what was `done` at the beginning of its history."""
+    with _opened(path, reading) as dataset, reading():
+        before = str(dataset.attrs.get("history", ""))
+        history = {"history": f"{done}\n{before}" if before else done}
+        coordinates = {str(name): each.variable.load() for name, each in dataset.coords.items()}
+        return Surroundings(dict(dataset.attrs) | history, coordinates)
+
+
+def _opened(path: str, reading: Reading) -> Any:
     xr = import_xarray()
     engine = {"engine": "zarr"} if _is_zarr(path) else {}
     with warnings.catch_warnings():
@@ -36,23 +59,19 @@ def read_labelled(
         with reading():
             if not _is_zarr(path):
                 check_heaps(path)  # before HDF5 does, because it may never end
-            dataset = xr.open_dataset(path, decode_coords="all", **engine)
-    with dataset:
-        if opened:
-            return dict(dataset.attrs)
-        chosen = choose([str(each) for each in dataset.data_vars])
-        with reading():
-            return dataset[chosen].load()
+            return xr.open_dataset(path, decode_coords="all", **engine)
 
 
 def write_labelled(
-    path: str | Path, statistics: Mapping[str, Any], attributes: Mapping[str, Any], kind: str
+    path: str | Path, statistics: Mapping[str, Any], around: Surroundings, kind: str
 ) -> None:
-    """Write one variable per statistic, with global attributes."""
+    """Write one variable per statistic, with what was around the source."""
     xr = import_xarray()
     own = NETCDF_ENCODING if kind == ".nc" else ZARR_ENCODING
     encodings = {name: _kept(each.encoding, own) for name, each in statistics.items()}
     dataset = xr.Dataset({name: each.copy(deep=False) for name, each in statistics.items()})
+    more = {name: own for name, own in around.coordinates.items() if name not in dataset.coords}
+    dataset = dataset.assign_coords(more)
     of_coordinates = {
         name: _kept(each.encoding, COORDINATE_ENCODING) for name, each in dataset.coords.items()
     }
@@ -62,19 +81,12 @@ def write_labelled(
     others = [name for name in statistics if name != "mean"]
     known = str(dataset["mean"].attrs.get(ANCILLARY, "")).split()
     dataset["mean"].attrs[ANCILLARY] = " ".join(dict.fromkeys([*known, *others]))
-    dataset.attrs = dict(attributes)
+    dataset.attrs = around.attributes
     if kind == ".nc":
         dataset.to_netcdf(path, engine="h5netcdf")
     else:
         version = 3 if any(map(_is_version_3, encodings.values())) else 2
         dataset.to_zarr(path, zarr_format=version, consolidated=version == 2)
-
-
-def global_attributes(path: str, reading: Reading, done: str) -> dict[str, Any]:
-    """The global attributes of a source, with what was `done` at the beginning of its history."""
-    found = read_labelled(path, max, reading, opened=True)
-    before = str(found.get("history", ""))
-    return found | {"history": f"{done}\n{before}" if before else done}
 
 
 def _kept(encoding: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -33,6 +33,8 @@ def masked(container: Container, mask: Any) -> Container:
             f"mask of a table must name a mode, or several, along which nothing is known, got "
             f"{shown(mask)}; rows that are not to be filled can be left out of the table."
         )
+    elif isinstance(mask, bool | np.bool_):
+        raise ValueError(f"mask must be an array of booleans, or name a mode, got {mask}.")
     else:
         left = _array(mask, container)[tuple(container.missing.T)]
     return container.leaving(left)
