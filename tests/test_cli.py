@@ -229,7 +229,7 @@ def test_dry_run_without_gaps(tmp_path):
     for words in (
         "1 values repeat a cell",
         "two modes only",
-        "All values are 0.5",
+        "All 3 values are 0.5",
         "nothing to fill",
         "'a' has 2 labels but only 1.5 values per label",
     ):

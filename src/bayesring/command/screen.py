@@ -25,9 +25,9 @@ OPTIONS = {
     "max_memory": "--max-memory",
 }
 """Arguments in Python, and the options that are the same."""
-ARGUMENT = re.compile(
-    rf"(?<![\w-])({'|'.join(OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\([^)]*\)|[\w.-]*\w)?(?!\()"
-)
+VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\([^)]*\)|(?:[\w-]|\.(?=\w))+"
+ARGUMENT = re.compile(rf"(?<![\w/-])({'|'.join(OPTIONS)})=(?!\w+\()({VALUE})?")
+"""An argument with its value, if any; one whose value is an object has no option."""
 SENTENCES = ("results", "notes", "troubles", "warnings")
 HIDDEN = (*SENTENCES, "interrupted", "differences", "data")
 

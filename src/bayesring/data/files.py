@@ -196,8 +196,8 @@ def write_completion(
 ) -> None:
     """Write all statistics of the filled cells that the format can hold.
 
-    A NetCDF file or Zarr store gets what is around the variable in its `source`. For `safe_cells` see
-    `bayesring.data.csvfiles.write_csv`.
+    A NetCDF file or Zarr store gets what is around the variable in its `source`. For `safe_cells`
+    see `bayesring.data.csvfiles.write_csv`.
     """
     kind = extension(path)
     if kind in TABLES:
