@@ -116,7 +116,7 @@ TABLE = pd.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 2], "t": [1.0, 2.0, 4.0]
             TABLE.assign(a=[1, 2, 3]),
             "column 'a' holds numbers such as 1, but the model was fitted ",
         ),
-        (TABLE.assign(b=["1", "b", "2"]), "column 'b' holds text such as 1, but the model was fi"),
+        (TABLE.assign(b=["1", "b", "2"]), "column 'b' holds text such as b, but the model was fi"),
         (TABLE.assign(b=pd.to_datetime(DATES)), "'b' holds dates such as 2021-03-01, but the mod"),
         (TABLE[["a"]], "X names 'b', which is not a column of the table; its columns are ['a']."),
         (TABLE.iloc[:0], "X is empty: found a table with 0 rows."),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesring.checks import check_level
 from bayesring.command.noting import noting_warnings
 from bayesring.command.outputs import check_apart, check_replaced
 from bayesring.comparing import check_columns, ranked, seen_cells
@@ -49,6 +50,7 @@ def predict_file(
     force: bool = False,
 ) -> Summary:
     """Predict the cells that a file lists, as labels of a table or as an array of coordinates."""
+    check_level(level)
     check_output(source, target, safe_cells)
     check_apart("the output", target, {"the model": model, "the input": source})
     check_replaced(target, "result", force)
@@ -155,6 +157,7 @@ def forecast_file(
     force: bool = False,
 ) -> Summary:
     """Predict the labels after the last of an ordered mode, in all fibres or those listed."""
+    check_level(level)
     check_target(target)
     check_apart("the output", target, {"the model": model, "the cells": cells})
     check_replaced(target, "result", force)

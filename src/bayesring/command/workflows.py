@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesring.checks import check_level
 from bayesring.choosing import AUTO, choose_likelihood
 from bayesring.command.noting import noting_warnings
 from bayesring.command.outputs import check_apart, check_replaced
@@ -99,6 +100,7 @@ def complete_file(
     `settings` go to `TensorRing`.
     """
     begin = time.perf_counter()
+    check_level(level)
     check_output(source, target, safe_cells)
     check_apart("the output", target, {"the input": source})
     check_replaced(target, "result", safety.force)

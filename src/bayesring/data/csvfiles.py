@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.checks import import_pyarrow, warn_of_rounded
+from bayesring.checks import check_fits, import_pyarrow, warn_of_rounded
 from bayesring.data.dialects import PLAIN, Dialect, in_utf8, not_utf8, read_header
 from bayesring.data.labels import bad_text
 from bayesring.data.matching import comparable
@@ -30,6 +30,8 @@ from bayesring.wording import reason_of, shown
 
 BLOCK = 2**20
 """Number of bytes parsed at a time, unless a line is longer."""
+EXPANDED = 3
+"""Bytes in memory per byte of a file, about."""
 LONGEST_EXACT = 15
 """Digits of an integer that a float always holds."""
 FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -163,6 +165,11 @@ def _content(source: str) -> bytes:
     if source == "-":
         content = sys.stdin.buffer.read()
     else:
+        check_fits(
+            EXPANDED * os.path.getsize(source),
+            f"the table {source}",
+            "save it as Parquet, which online EM reads in pieces.",
+        )
         try:
             content = Path(source).read_bytes()
             if source.lower().endswith(".gz"):

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow
 from bayesring.data.csvfiles import read_texts, typed, write_csv
 from bayesring.data.dialects import PLAIN, Dialect
-from bayesring.data.folders import ending_of, files_in, is_many, joined_tables
+from bayesring.data.folders import ending_of, files_in, is_among, is_many, joined_tables
 from bayesring.data.labelledfiles import (
     Surroundings,
     read_labelled,
@@ -92,8 +92,10 @@ def check_output(source: str, target: str, safe_cells: bool = False) -> None:
             f"{target} cannot be written: spreadsheets are only read; choose one of the "
             f"extensions {', '.join(TABLES)}."
         )
-    if target != STANDARD and is_pattern(target):
+    if target != STANDARD and any(mark in target for mark in "*?"):
         raise ValueError(f"{target} cannot be written: a pattern names no file.")
+    if STANDARD not in (source, target) and is_many(source) and is_among(target, source):
+        raise ValueError(f"{target} cannot be written: it would be part of the input {source}.")
     if extension(target) not in family(source):
         raise ValueError(
             f"{target} cannot hold the result for {source}; choose one of the extensions "

@@ -6,7 +6,9 @@ Hive. Hidden files and folders are left out, and so are those whose name begins 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,21 @@ def files_in(path: str, endings: Sequence[str]) -> list[Path]:
             f"of one kind, for example with the pattern {shown(f'{base}/**/*{min(kinds)}')}."
         )
     return files
+
+
+def is_among(path: str, source: str) -> bool:
+    """Whether a file, which need not exist, is in a folder or matches a pattern."""
+    place = Path(os.path.realpath(path))
+    if not is_pattern(source):
+        return place.is_relative_to(os.path.realpath(source))
+    base = base_of(source)
+    if not place.is_relative_to(os.path.realpath(base)):
+        return False
+    parts = place.relative_to(os.path.realpath(base)).parts
+    wanted = Path(source).relative_to(base).parts
+    if "**" in wanted:
+        return fnmatch("/".join(parts), "/".join(wanted).replace("**/", "*"))
+    return len(parts) >= len(wanted) and all(map(fnmatch, parts, wanted))
 
 
 def ending_of(path: str, endings: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ number, the same time or the same truth value.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,22 +34,27 @@ def comparable(keys: NDArray[Any], levels: NDArray[Any], name: str, first: int =
     elif expected == "text" and found != "durations":
         converted = _to_text(keys, levels, name)
     if converted is None:
-        raise ValueError(
-            f"column {name!r} holds {found} such as {as_text(keys[first])}, but the model was "
-            f"fitted with {expected} such as {as_text(levels[0])}."
-        )
+        raise _of_another_kind(keys[first], found, levels, name)
     return converted
 
 
+def _of_another_kind(key: Any, found: str, levels: NDArray[Any], name: str) -> ValueError:
+    return ValueError(
+        f"column {name!r} holds {found} such as {as_text(key)}, but the model was fitted with "
+        f"{KINDS[levels.dtype.kind]} such as {as_text(levels[0])}."
+    )
+
+
 def _from_text(texts: NDArray[Any], levels: NDArray[Any], name: str) -> NDArray[Any] | None:
-    """Texts as numbers, times or truth values; None if one of them is something else."""
+    """Texts as numbers, times or truth values; None for durations, which have no usual text."""
     kind = levels.dtype.kind
     if kind == "m":
         return None
-    read = {"M": _time, "b": _truth}.get(kind, _number)
+    read: Callable[[str], Any] = {"M": _time, "b": _truth}.get(kind, _number)
     found = [read(text) for text in texts.tolist()]
     if any(each is None for each in found):
-        return None
+        wrong = next(own for own, each in zip(texts, found, strict=True) if each is None)
+        raise _of_another_kind(wrong, "text", levels, name)
     if kind == "M":
         return np.array(found, dtype="M8[us]")
     if kind == "b":
@@ -68,7 +74,7 @@ def _from_text(texts: NDArray[Any], levels: NDArray[Any], name: str) -> NDArray[
 def _to_text(keys: NDArray[Any], levels: NDArray[Any], name: str) -> NDArray[Any] | None:
     """The label that is the same number, time or truth value; None if no label is any."""
     kind = keys.dtype.kind
-    read = {"M": _time, "b": _truth}.get(kind, _number)
+    read: Callable[[str], Any] = {"M": _time, "b": _truth}.get(kind, _number)
     same: dict[Any, list[str]] = {}
     for text in levels.tolist():
         each = read(text)

@@ -39,7 +39,10 @@ def loaded(data: Any, argument: str = "data") -> Any:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{argument} cannot be read: {reason_of(error)}.") from None
     if type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "collect"):
-        return data.collect()
+        try:
+            return data.collect()
+        except Exception as error:  # polars has many of its own, some over many lines
+            raise ValueError(f"{argument} cannot be read: {reason_of(error)}.") from None
     return data
 
 

@@ -96,6 +96,12 @@ def find_columns(
     if value is None and not values_apart:
         value = _obvious_value(frame, modes)
     keys = tuple(name for name in frame.columns if name != value) if modes is None else tuple(modes)
+    for name in (*keys, *(() if value is None else (value,))):
+        if not isinstance(name, str):
+            raise ValueError(
+                f"the table has a column named {shown(name)}, but names must be text; rename its "
+                "columns, for example with table.set_axis(['a', 'b', 'c'], axis=1)."
+            )
     if value in keys:
         raise ValueError(f"value {value!r} is also among the modes {list(keys)}.")
     if len(set(keys)) < len(keys):

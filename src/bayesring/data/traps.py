@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from math import prod
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -246,12 +246,12 @@ def _is_regular(sizes: IntArray) -> bool:
     for _ in range(100):
         rate = mean * -np.expm1(-rate)
     expected = mean * (1 + rate - mean)
-    return variance < min(0.5, 1 - ERRORS * np.sqrt(2 / len(sizes))) * expected
+    return bool(variance < min(0.5, 1 - ERRORS * np.sqrt(2 / len(sizes))) * expected)
 
 
 def chance_is_told(repeats: int, chance: float) -> bool:
     """Whether the number of repeats differs from that of rows drawn at random, beyond chance."""
-    return abs(repeats - chance) > 4 * np.sqrt(max(chance, 0.05))
+    return abs(repeats - chance) > 4 * sqrt(max(chance, 0.05))
 
 
 def _by_chance(data: Observations) -> float:
