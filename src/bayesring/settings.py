@@ -49,6 +49,11 @@ CHAINS, RINGS, FEW = 4, 8, 2**17
 """Chains; rings of online EM, for up to FEW observations (above, as many as chains)."""
 RING_DRAWS = 200
 """Draws around every ring of online EM, unless given."""
+OWN_SETTINGS: dict[str, dict[str, Any]] = {
+    "online-em": {"batch_size": "auto", "epochs": 200},
+    "gibbs": {"update": "slice", "dtype": "float64", "max_time": None},
+}
+"""Settings that only one algorithm uses, with the defaults that say nothing to the other."""
 MOST_BYTES = 2**80
 """More than this are said to be as many."""
 MOST_MODES = 63
@@ -162,6 +167,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
     given = dict(parameters)
     for argument, known in (("inference", INFERENCES), ("dtype", DTYPES), ("update", UPDATES)):
         check_choice(given[argument], argument, known)
+    _refuse_unused(given)
     likelihood = _named(
         "likelihood", given["likelihood"], LIKELIHOODS, Likelihood, "bayesring.likelihoods"
     )
@@ -181,7 +187,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
         _count_or_auto(given["warmup"], "warmup", 0),
         _count_or_auto(given["draws"], "draws"),
         _count_or_auto(given["chains"], "chains"),
-        _seconds(given["max_time"], given["inference"]),
+        _seconds(given["max_time"]),
         check_count(given["max_memory"], "max_memory", 1),
         _count_or_auto(given["batch_size"], "batch_size"),
         check_count(given["epochs"], "epochs", 1),
@@ -191,15 +197,24 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
     )
 
 
-def _seconds(value: Any, inference: str) -> float | None:
+def _seconds(value: Any) -> float | None:
     if value is None:
         return None
     number = isinstance(value, (int, float, np.integer, np.floating))
     if not number or isinstance(value, bool) or not value > 0:
         raise ValueError(f"max_time must be None or a positive number, got {shown(value)}.")
-    if inference != "gibbs":
-        raise ValueError("max_time is for inference='gibbs'; online EM ends by epochs=.")
     return float(value)
+
+
+def _refuse_unused(given: Mapping[str, Any]) -> None:
+    """Refuse settings of the other algorithm, which nothing would use."""
+    for algorithm, defaults in OWN_SETTINGS.items():
+        for name, default in defaults.items():
+            if given["inference"] != algorithm and not np.array_equal(given[name], default):
+                raise ValueError(
+                    f"{name}={shown(given[name])} is for inference={algorithm!r}, but inference "
+                    f"is {given['inference']!r}."
+                )
 
 
 def _count_or_auto(value: Any, name: str, least: int = 1) -> int | None:
