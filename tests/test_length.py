@@ -132,13 +132,13 @@ def test_draws_without_a_number_are_spread_evenly(monkeypatch):
 def test_all_chains_together_choose_one_size(monkeypatch):
     """By the loss of their pooled predictions, not of one chain's."""
     seen = []
-    judge = chains.Run._loss
+    judge = chains.Ensemble._loss
 
     def noted(self, look):
         seen.append(([each.looks[look - 1] for each in self.chains], judge(self, look)))
         return seen[-1][1]
 
-    monkeypatch.setattr(chains.Run, "_loss", noted)
+    monkeypatch.setattr(chains.Ensemble, "_loss", noted)
     ring = TensorRing(**SHORT | {"chains": 3, "draws": 5}).fit(*table())
     assert len({draws.rank for draws in ring.posterior_.chains}) == 1
     assert len(seen) >= 4

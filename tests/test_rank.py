@@ -17,7 +17,7 @@ from bayesring.infer.chains import Sampling, run_chains
 from bayesring.infer.length import Length
 from bayesring.infer.problem import Method, make_problem
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.model import ring
+from bayesring.model import resizing, ring
 from bayesring.model.bonds import (
     bond_basis,
     opened_moments,
@@ -31,7 +31,7 @@ from bayesring.model.rank import (
     StrandGrowth,
     Truncation,
 )
-from bayesring.model.resizing import add_factor, add_strands, drop_factors, keep_strands
+from bayesring.model.resizing import add_factor, add_strands, keep_strands
 from bayesring.model.spec import Model
 from bayesring.model.types import RingSize
 from bayesring.priors import Fixed, GammaProcess, NormalWishart, RingPrior
@@ -66,7 +66,7 @@ def drop_changes_no_entry(rng, core_prior) -> bool:
     for bond, size in enumerate(RANK):
         silent = without_factor(state, bond, 1)
         keep = np.arange(size) != 1
-        smaller = drop_factors(rng, silent, bond, keep, prior)
+        smaller = resizing.drop_factors(rng, silent, bond, keep, prior)
         assert smaller.rank == tuple(r - (d == bond) for d, r in enumerate(RANK))
         same &= np.allclose(entries_of(smaller), entries_of(silent), rtol=1e-12)
     return same

@@ -7,7 +7,7 @@ import pytest
 
 from bayesring.data import observations as module
 from bayesring.data.observations import Observations, in_order
-from bayesring.data.splitting import FEWEST, MOST, Rule, hold_out, rejoin, rule_for
+from bayesring.data.splitting import FEWEST, MOST, HoldOutRule, hold_out, rejoin, rule_for
 from tests.models import random_coords, same_observations, tagged
 
 SHAPE = (12, 12, 12)
@@ -60,7 +60,7 @@ def test_every_part_of_the_data_makes_the_same_choice(rng):
 def test_hashes_of_neighbours_are_not_alike(rng):
     """Chosen cells are spread evenly over every mode and over pairs of neighbours."""
     coords = np.stack(np.unravel_index(np.arange(40 * 50 * 60), (40, 50, 60)), axis=1)
-    chosen = Rule(12345, 0.1).chooses(coords).reshape(40, 50, 60)
+    chosen = HoldOutRule(12345, 0.1).chooses(coords).reshape(40, 50, 60)
     assert chosen.mean() == pytest.approx(0.1, abs=0.004)
     for axis in range(3):
         rest = tuple(other for other in range(3) if other != axis)
@@ -69,7 +69,7 @@ def test_hashes_of_neighbours_are_not_alike(rng):
         assert np.sum((counts - expected) ** 2 / (0.9 * expected)) < 2 * chosen.shape[axis]
         ahead = np.roll(chosen, 1, axis=axis)
         assert np.mean(chosen & ahead) == pytest.approx(0.01, abs=0.0015)
-    others = Rule(12346, 0.1).chooses(coords).reshape(chosen.shape)
+    others = HoldOutRule(12346, 0.1).chooses(coords).reshape(chosen.shape)
     assert np.mean(chosen & others) == pytest.approx(0.01, abs=0.0015)
 
 

@@ -8,7 +8,7 @@ from bayesring.engine import operations
 from bayesring.engine.streams import Purpose
 from bayesring.infer import gibbs
 from bayesring.likelihoods import Gaussian
-from bayesring.model import rank
+from bayesring.model import resizing
 from bayesring.priors import GammaProcess
 
 
@@ -98,7 +98,7 @@ def blocks_share_their_noise(monkeypatch):
 
 def factor_dropped_in_the_wrong_core(monkeypatch):
     """Column r leaves G^(d), but another row leaves G^(d+1)."""
-    right = rank.drop_factors
+    right = resizing.drop_factors
 
     def drop_factors(rng, state, bond, keep, prior):
         after = (bond + 1) % len(state.cores)
@@ -106,4 +106,4 @@ def factor_dropped_in_the_wrong_core(monkeypatch):
         cores[after] = np.roll(cores[after], 1, axis=2)
         return right(rng, state._replace(cores=tuple(cores)), bond, keep, prior)
 
-    monkeypatch.setattr(rank, "drop_factors", drop_factors)
+    monkeypatch.setattr(resizing, "drop_factors", drop_factors)

@@ -18,6 +18,7 @@ from bayesring.data.gaps import (
     too_large,
 )
 from bayesring.data.observations import Observations, in_order
+from bayesring.engine.streams import hash_key
 from bayesring.kernels.hashing import choose_cells
 from bayesring.model.types import Given, IntArray
 
@@ -25,8 +26,6 @@ SHARE = 0.1
 FEWEST, MOST, MOST_ALIKE = 50, 1_000, 4_000
 """About the minimum and maximum size of the held-out set; below the minimum nothing is held out.
 More if whole fibres are held out, whose cells say the same."""
-HASHED = 1
-"""Tells the key of hashes from other uses of a seed."""
 
 
 class Held(NamedTuple):
@@ -39,7 +38,7 @@ class Held(NamedTuple):
     """How they are missing."""
 
 
-class Rule(NamedTuple):
+class HoldOutRule(NamedTuple):
     """Which cells are held out. Every part of the data can apply it on its own."""
 
     key: int
@@ -60,15 +59,15 @@ class Rule(NamedTuple):
         return held
 
 
-def rule_for(n: int, known: NDArray[np.bool] | None, seed: int) -> Rule:
+def rule_for(n: int, known: NDArray[np.bool] | None, seed: int) -> HoldOutRule:
     """What to hold out of `n` observations, given which cells are known; None if too many are."""
-    key = int(SeedSequence([seed, HASHED]).generate_state(1, np.uint64)[0])
+    key = hash_key(seed)
     pattern = SCATTERED if known is None else pattern_of(known)
     if known is None or pattern.mode is None:
-        return Rule(key, min(SHARE, MOST / n))
+        return HoldOutRule(key, min(SHARE, MOST / n))
     rng = Generator(Philox(SeedSequence([seed, n])))
     share = min(SHARE, MOST_ALIKE / n)
-    return Rule(key, share, pattern, hold_out_alike(known, pattern, rng, share))
+    return HoldOutRule(key, share, pattern, hold_out_alike(known, pattern, rng, share))
 
 
 def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:

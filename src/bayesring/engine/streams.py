@@ -84,6 +84,11 @@ class Streams(NamedTuple):
         return Generator(Philox(_Key(self.key), counter=counter))  # type: ignore[arg-type]
 
 
+def hash_key(seed: int) -> int:
+    """Key of the hash of cells by which some are held out."""
+    return int(SeedSequence([seed, 0, 0, 0, 1]).generate_state(1, np.uint64)[0])
+
+
 def aside(seed: int, purpose: Purpose, *place: int) -> list[int]:
     """Seed for draws outside the chains, such as predictive samples."""
     return [seed, *place, ASIDE[purpose]]

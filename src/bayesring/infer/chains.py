@@ -100,7 +100,7 @@ class Parts:
         return self._problem._replace(likelihood=likelihood)
 
 
-class Run:
+class Ensemble:
     """Chains that decide together."""
 
     def __init__(
@@ -283,11 +283,12 @@ def run_chains(
         )
     for chain in chains:
         chain.resume()
+    resumed = [chain.scan for chain in chains]
     information = len(explored.values) * likelihood.information
     parts = Parts(explored, held, model, method, engine)
     del data, explored  # blocks hold all of it
     watched = None if held is None else held.data
-    run = Run(chains, parts, model, length, watched, shape, engine)
+    run = Ensemble(chains, parts, model, length, watched, shape, engine)
     last = run.explore(information)
     if held is not None:
         predicted = holdout.pooled(held.data, [chain.moments[-1] for chain in chains])
@@ -295,8 +296,9 @@ def run_chains(
     interrupt: BaseException | None = None
     try:
         run.collect(last, likelihood, n, seed)
-        for chain in chains:
-            chain.write_down(always=True)
+        for chain, begun in zip(chains, resumed, strict=True):
+            if chain.scan > begun:
+                chain.write_down(always=True)
     except (KeyboardInterrupt, SystemExit) as error:
         if not all(chain.kept for chain in chains):
             raise

@@ -75,9 +75,7 @@ def _counted(least: int) -> Rule:
 
 def _auto_or(least: int) -> Rule:
     counted = _counted(least)
-    return Rule(
-        lambda value: value == "auto" or counted.fits(value), f"'auto' or {counted.expected}"
-    )
+    return Rule(lambda v: v == "auto" or counted.fits(v), f"'auto' or {counted.expected}")
 
 
 def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf, least: int = 0) -> bool:
@@ -101,9 +99,10 @@ PARAMETERS: Mapping[str, Rule] = {
         lambda value: value is None or _listed(value, lambda size: is_number(size) and size >= 1),
         "null or a list of positive integers",
     ),
-    "warmup": _counted(0),
-    "draws": _counted(1),
+    "warmup": _auto_or(0),
+    "draws": _auto_or(1),
     "chains": _auto_or(1),
+    "max_time": Rule(lambda v: v is None or (is_number(v) and v > 0), "null or a positive number"),
     "max_memory": _counted(1),
     "batch_size": _auto_or(1),
     "epochs": _counted(1),

@@ -144,7 +144,7 @@ class TextCoder:
         hashing.put_texts(self._offsets, self._data, first, self._slots)
 
 
-class Tally:
+class KeyTally:
     """Distinct keys of one column and their counts."""
 
     def __init__(self, kind: KeyType, name: str) -> None:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from bayesring.data.batches import Chunk
 from bayesring.data.labels import Labels
-from bayesring.data.parquet.keycoding import BadText, Tally
+from bayesring.data.parquet.keycoding import BadText, KeyTally
 from bayesring.data.parquet.reading import Group, ParquetFiles, RowBatch
 from bayesring.data.parquet.shuffling import (
     Coding,
@@ -120,7 +120,7 @@ class ParquetRows:
         `report` is called with the number of rows done and the total number of rows.
         """
         files = self._files
-        tallies = [Tally(kind, name) for kind, name in zip(files.kinds, self.modes, strict=True)]
+        tallies = [KeyTally(kind, name) for kind, name in zip(files.kinds, self.modes, strict=True)]
         moments, done = _Moments(), 0
         parts = (part for group in files.groups for part in files.read(group))
         for part in ahead(parts, 2 * AHEAD):
