@@ -38,7 +38,8 @@ ratings together, in ten bins. Means over three tables.""",
 Fold 1 of five (fold 0 was looked at while the calibration was written): all ones and as many zeros.
 The calibration error is the mean gap between predicted
 probability and share of ones, in ten bins of equal size. "As sampled" is the same fit before
-held-out training values set its probabilities right. Two chains of 300 + 200 scans.""",
+held-out training values had their say; where both are equal, these were not sure. Two chains of
+300 + 200 scans.""",
     "DBLP": """\
 The same for fold 0 of DBLP, 310,371 observations, one chain of 120 + 80 scans.""",
 }

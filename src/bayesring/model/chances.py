@@ -25,6 +25,8 @@ PSEUDO = 25.0
 """Values that weigh as much as the belief that the probabilities near a knot are right."""
 SURE = 2.0
 """Log likelihood that a factor must gain, and that a curve must gain for every knot in use."""
+ERRORS = 2.0
+"""Standard errors that the gain of a factor must exceed besides."""
 ROUNDS = 30
 EDGE = 1e-9
 
@@ -39,10 +41,13 @@ def fit_scatter(values: FloatArray, mean: FloatArray, variance: FloatArray) -> f
     mean = np.clip(mean, EDGE, 1.0 - EDGE)
     k = 1.0 / (1.0 - np.clip(variance / (mean * (1.0 - mean)), 0.0, 0.95))
     centre, square = logit(mean) * k, k**2 - 1.0  # pi s^2 / 8
-    logs = -0.5 * ((SCATTERS - 1.0) / BELIEF) ** 2
-    logs += [_log_likelihood(values, centre / np.sqrt(1.0 + c**2 * square)) for c in SCATTERS]
-    best = int(np.argmax(logs))
-    return float(SCATTERS[best if logs[best] > logs[PLAIN] + SURE else PLAIN])
+    logs = np.stack(
+        [_log_likelihoods(values, centre / np.sqrt(1.0 + c**2 * square)) for c in SCATTERS]
+    )
+    best = int(np.argmax(logs.sum(axis=1) - 0.5 * ((SCATTERS - 1.0) / BELIEF) ** 2))
+    gains = logs[best] - logs[PLAIN]
+    sure = gains.sum() > SURE + ERRORS * np.sqrt(gains.size) * gains.std()
+    return float(SCATTERS[best if sure else PLAIN])
 
 
 def scattered(mean: FloatArray, variance: FloatArray, scatter: float) -> FloatArray:
@@ -102,4 +107,8 @@ def moved(odds: FloatArray, scatter: float, curve: tuple[float, ...]) -> FloatAr
 
 
 def _log_likelihood(values: FloatArray, odds: FloatArray) -> float:
-    return float(np.sum(values * odds - np.logaddexp(0.0, odds)))
+    return float(_log_likelihoods(values, odds).sum())
+
+
+def _log_likelihoods(values: FloatArray, odds: FloatArray) -> FloatArray:
+    return np.asarray(values * odds - np.logaddexp(0.0, odds))
