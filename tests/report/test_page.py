@@ -21,7 +21,7 @@ from bayesring.report.summary import Score
 from bayesring.settings import resolve
 from tests.report.conftest import LABELS, QUICK, SHAPE
 
-SECTIONS = ("data", "found", "trust", "says", "again")
+SECTIONS = ("says", "trust", "data", "found", "again")
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_it_is_well_formed_and_has_all_sections(text):
     said = words(tree)
     for title in (
         "The data",
-        "The fit",
+        "What it says",
         "Can it be trusted?",
-        "Results",
+        "How it was fitted",
         "How to reproduce it",
         "Largest surprises",
         "Most uncertain cells",

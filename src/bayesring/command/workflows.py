@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring.choosing import AUTO, choose_likelihood
+from bayesring.command.origin import remember
 from bayesring.command.preview import Preview, preview
 from bayesring.comparing import check_columns, ranked, seen_cells
 from bayesring.completion import fill_gaps, open_gaps
@@ -108,6 +109,7 @@ def complete_file(
     completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
     write_completion(target, completion, safe_cells)
     if model is not None:
+        remember(ring, source)
         ring.save(model)
     told = list(completion.notes)
     if extension(target) == ".npy":
@@ -151,6 +153,7 @@ def fit_file(
         with _noting_warnings() as noted, safety.interruptible(ring) as ended:
             ring.fit_observations(observed, container.labels, container.kind, safety.checkpoint)
         notes += ended
+    remember(ring, source)
     ring.save(model)
     return {
         "input": source,
@@ -187,6 +190,7 @@ def _fit_stream(
             ring.fit_rows(files, survey, safety.checkpoint)
         except ValueError:
             if hasattr(ring, "posterior_"):
+                remember(ring, source)
                 ring.save(model)
             raise
     rows = f"{survey.n_rows:,} rows were read as a stream, {survey.n_missing:,} without a value."

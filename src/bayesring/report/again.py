@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from math import inf
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,14 +25,38 @@ def again_section(fitted: Fitted) -> str:
         "again",
         "How to reproduce it",
         paragraph(
-            "One seed gives one result, bit for bit, with the same versions on a similar machine. "
-            "With the same observations:"
+            "One seed gives one result, bit for bit, with the same versions on a similar machine."
         ),
+        *_command_again(fitted),
+        paragraph("In Python, with the same observations:"),
         f"<pre><code>{escape(code_again(fitted.description))}</code></pre>",
         paragraph("This page, from the saved model:"),
         "<pre><code>bayesring report model.ring -o report.html</code></pre>",
-        facts({"seed": str(fitted.seed), **versions}),
+        facts({**_input(fitted), "seed": str(fitted.seed), **versions}),
     )
+
+
+def _command_again(fitted: Fitted) -> list[str]:
+    """The command that made the model, if it was one."""
+    origin = fitted.description.get("origin", {})
+    command = origin.get("command")
+    if not command:
+        return []
+    suffix = Path(origin.get("input", "").split(", ")[0]).suffix
+    output = "" if command.startswith("bayesring fit ") else f"-o completed{suffix} "
+    shown = f"{command} {output}{'--model' if output else '-o'} model.ring"
+    return [
+        paragraph("From a shell, with the input named below:"),
+        f"<pre><code>{escape(shown)}</code></pre>",
+    ]
+
+
+def _input(fitted: Fitted) -> dict[str, str]:
+    """The data: the file that a command read, or what is known of observations in memory."""
+    read = fitted.description.get("origin", {}).get("input")
+    modes = ", ".join(fitted.labels.names)
+    given = f"{fitted.n_observations:,} observations of {fitted.value_name} by {modes}"
+    return {"input": read} if read else {"input": f"{given}, given in Python"}
 
 
 def code_again(description: Mapping[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import prod
 
@@ -141,7 +142,7 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
 
 
 def found_section(fitted: Fitted, contents: Contents) -> str:
-    """The fit."""
+    """How the model was fitted, and whether its chains agree."""
     n_scans = len(fitted.traces[0].rank)
     ranks = ", ".join(times(draws.rank) for draws in fitted.posterior.chains)
     pictures = []
@@ -169,37 +170,52 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
             for own in contents.curves
         ]
     pictures += [
-        figure(_title(name), charts.path_chart(fitted, name, each, 0))
+        figure(_title(name), charts.path_chart(fitted, name, each, 0), _cut_note(each, 0))
         for name, each in summary.paths(fitted.traces).items()
         if name != "log likelihood"
     ]
-    if contents.scores and fitted.held_out is not None:
-        scores = table(
-            ["measure", "model", "average of the values"],
-            [
-                [Cell(name), Cell(number(value), value), Cell(number(base), base)]
-                for name, value, base, _ in contents.scores
-            ],
-            f"Error on {len(fitted.held_out.values):,} values held out initially and "
-            "predicted before the model saw them",
-        )
-    else:
-        scores = paragraph(NOTHING_HELD_OUT, "note")
-    return section("found", "The fit", facts(rows), scores, group(*pictures))
+    checks = _chains_part(fitted, contents) if fitted.sampled else []
+    return section(
+        "found",
+        "How it was fitted",
+        facts(rows),
+        group(*pictures),
+        listing(contents.diagnostics.notes, "notes"),
+        *checks,
+    )
 
 
 def trust_section(fitted: Fitted, contents: Contents) -> str:
     """Whether it can be trusted."""
     said = cautions(fitted, contents)
-    parts = _chains_part(fitted, contents) if fitted.sampled else [paragraph(NOT_SAMPLED, "note")]
-    parts.insert(0, listing(contents.diagnostics.notes, "notes"))
     verdict = (
         listing(said, "cautions")
         if said
         else paragraph("The checks of chains, intervals and data found nothing wrong.", "fine")
     )
-    calibration = _calibration_part(fitted, contents)
-    return section("trust", "Can it be trusted?", verdict, calibration, *parts)
+    return section(
+        "trust",
+        "Can it be trusted?",
+        verdict,
+        "" if fitted.sampled else paragraph(NOT_SAMPLED, "note"),
+        _scores_part(fitted, contents),
+        _calibration_part(fitted, contents),
+    )
+
+
+def _scores_part(fitted: Fitted, contents: Contents) -> str:
+    """How far off held-out values were, or a note that none were held out."""
+    if not contents.scores or fitted.held_out is None:
+        return paragraph(NOTHING_HELD_OUT, "note")
+    return table(
+        ["measure", "model", "average of the values"],
+        [
+            [Cell(name), Cell(number(value), value), Cell(number(base), base)]
+            for name, value, base, _ in contents.scores
+        ],
+        f"Error on {len(fitted.held_out.values):,} values held out initially and "
+        "predicted before the model saw them",
+    )
 
 
 def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
@@ -208,7 +224,7 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
     columns = ["quantity", "mean", "sd", "error of mean", "ESS bulk", "ESS tail", "R-hat"]
     rows = []
     for row in contents.diagnostics.rows():
-        name = str(row.pop("quantity"))
+        name = _by_labels(fitted, str(row.pop("quantity")))
         rows.append([Cell(name), *(Cell(f"{value:.4g}", value) for value in row.values())])
     chains = table(
         columns,
@@ -220,6 +236,7 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
         figure(
             f"{_title(name)}, kept draws",
             charts.path_chart(fitted, name, each, fitted.warmup),
+            _cut_note(each, fitted.warmup),
         )
         for name, each in summary.paths(fitted.traces).items()
     ]
@@ -227,7 +244,7 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
 
 
 def says_section(fitted: Fitted, contents: Contents) -> str:
-    """Results."""
+    """What the model says about the table."""
     names = fitted.labels.names
     maps = [
         figure(
@@ -243,7 +260,7 @@ def says_section(fitted: Fitted, contents: Contents) -> str:
     )
     return section(
         "says",
-        "Results",
+        "What it says",
         explorer.skeleton(fitted, contents.part),
         _surprise_table(fitted, contents),
         _doubt_table(fitted, contents),
@@ -354,6 +371,24 @@ def _cell_table(
     jumps = [explorer.place_in(contents.part, cell) for cell in coords]
     names = [*fitted.labels.names, *columns]
     return f"<h3>{escape(title)}</h3>{table(names, rows, caption, jumps)}"
+
+
+def _by_labels(fitted: Fitted, quantity: str) -> str:
+    """The name of a quantity, in which a cell is told by its labels and not by its indices."""
+    indices = re.search(r"\((\d+(?:, \d+)*)\)", quantity)
+    if indices is None:
+        return quantity
+    cell = [int(index) for index in indices[1].split(", ")]
+    labels = [
+        f"{name} {fitted.level_texts(mode, [index])[0]}"
+        for mode, (name, index) in enumerate(zip(fitted.labels.names, cell, strict=True))
+    ]
+    return f"{quantity[: indices.start()]}at {', '.join(labels)}{quantity[indices.end() :]}"
+
+
+def _cut_note(each: Sequence[FloatArray], first: int) -> str:
+    """Whether a picture of traces leaves numbers out."""
+    return "Cut: a few scans lie outside the picture." if charts.is_cut(each, first) else ""
 
 
 def _title(name: str) -> str:
