@@ -1,4 +1,4 @@
-"""Methods of a fitted model: predictions, samples, scores, diagnostics, suggestions."""
+"""Methods of a fitted model: predictions, samples, scores, suggestions."""
 
 from __future__ import annotations
 
@@ -23,33 +23,23 @@ from bayesring.checks import (
 )
 from bayesring.data import inputs
 from bayesring.data.labels import Labels, NewLabels
-from bayesring.data.observations import HeldOut, Observations, standardised
+from bayesring.data.observations import HeldOut, Observations
 from bayesring.data.positions import following, mode_of
 from bayesring.data.tables import describe_new, open_table, values_of
 from bayesring.engine.streams import Purpose, aside
-from bayesring.infer import selfcheck
 from bayesring.infer.estimate import RingEstimate
-from bayesring.infer.selfcheck import SelfCheck
 from bayesring.infer.state import Trace
+from bayesring.inspecting import Inspecting
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior import Posterior, Prediction
-from bayesring.posterior.convergence import (
-    Diagnostics,
-    DiagnosticWarning,
-    diagnose,
-    random_cells,
-)
-from bayesring.posterior.datatree import Training, to_datatree
-from bayesring.posterior.interchange import to_tensorly
 from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
 from bayesring.posterior.unseen import widen
 from bayesring.priors import Coupling, RingPrior
-from bayesring.reporting import Reporting
 from bayesring.wording import shown
 
 
-class Predicting(Reporting):
+class Predicting(Inspecting):
     """Methods of a class that holds the result of a fit."""
 
     posterior_: Posterior
@@ -76,6 +66,17 @@ class Predicting(Reporting):
         alone. `X` holds coordinates or is a table with the key columns of the fit. Labels
         unknown to the fit are predicted as described in
         `bayesring.posterior.unseen`, with a warning unless their mode is ordered.
+
+        Returns
+        -------
+        array (n,), or a pair of them with `return_std`
+            Means or medians, and standard deviations.
+
+        Examples
+        --------
+        >>> mean, std = ring.predict([[3, 4, 5], [0, 0, 0]], return_std=True)
+        >>> mean.shape, bool((std > 0).all())
+        ((2,), True)
         """
         check_choice(point, "point", ("mean", "median"))
         posterior, coords = self._locate(X)
@@ -90,6 +91,17 @@ class Predicting(Reporting):
         """Lower and upper ends of the central interval of a new observation, (n,) each.
 
         With ``noise=False`` the interval is for its mean or probability.
+
+        Returns
+        -------
+        pair of arrays (n,)
+            Lower ends and upper ends.
+
+        Examples
+        --------
+        >>> lower, upper = ring.predict_interval([[3, 4, 5]], level=0.5)
+        >>> bool(lower[0] < upper[0])
+        True
         """
         posterior, coords = self._locate(X)
         return posterior.interval(coords, check_level(level), noise)
@@ -99,6 +111,19 @@ class Predicting(Reporting):
 
         The interval has probability `level`. It is for a new observation or, if values are binary,
         for the probability of a one, unless `noise` says otherwise.
+
+        Returns
+        -------
+        table
+            Key columns, mean, std, lower and upper, in the rows of `cells`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(X, columns=["plot", "year", "species"]).assign(height=y)
+        >>> of_table = TensorRing(2, **settings).fit(table, value="height")
+        >>> list(of_table.predict_table(table.head(2)))
+        ['plot', 'year', 'species', 'mean', 'std', 'lower', 'upper']
         """
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):
@@ -116,6 +141,16 @@ class Predicting(Reporting):
         if only one mode is ordered, or only one of those holds times. If a table was fitted, the
         result is a table with keys, mean, std, lower and upper, as `predict_table` gives;
         otherwise a `Prediction` of arrays whose axis `mode` has the length `n`.
+
+        Returns
+        -------
+        table, or `Prediction` of arrays
+            mean, std, lower and upper of the new cells.
+
+        Examples
+        --------
+        >>> ring.forecast(2).mean.shape    # two more steps along the ordered mode
+        (9, 8, 2)
         """
         posterior, n = self._posterior(), check_count(n, "n", 1)
         place = self._ordered_mode(mode)
@@ -166,7 +201,18 @@ class Predicting(Reporting):
         return found[0]
 
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
-        """`predict` for every cell, as an array of shape `shape_`."""
+        """`predict` for every cell, as an array of shape `shape_`.
+
+        Returns
+        -------
+        array of shape `shape_`, or a pair of them with `return_std`
+            Means, and standard deviations.
+
+        Examples
+        --------
+        >>> ring.predict_tensor().shape
+        (9, 8, 7)
+        """
         posterior = self._posterior()
         check_fits(
             2 * 8 * prod(posterior.shape),
@@ -183,6 +229,16 @@ class Predicting(Reporting):
 
         Their quantiles are the ends of `predict_interval` at every level, up to chance. The same
         every time, unless `random_state` says otherwise.
+
+        Returns
+        -------
+        array (n_draws, n)
+            One joint draw of all cells per row.
+
+        Examples
+        --------
+        >>> ring.sample([[3, 4, 5], [0, 0, 0]], n_draws=30).shape
+        (30, 2)
         """
         posterior, coords = self._locate(X)
         own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state
@@ -198,6 +254,16 @@ class Predicting(Reporting):
         """R^2 of the predictions, or the mean log score if values are discrete.
 
         If `X` is a table, it may contain the values itself, in the value column of the fit.
+
+        Returns
+        -------
+        float
+            R^2, or the mean log score of discrete values; larger is better.
+
+        Examples
+        --------
+        >>> ring.score(X, y) > 0.9
+        True
         """
         posterior, coords = self._locate(X)
         if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
@@ -211,81 +277,6 @@ class Predicting(Reporting):
         mean, _ = posterior.moments(coords)
         return float(r2_score(values, mean, sample_weight=sample_weight))
 
-    def diagnostics(self, X: Any = None) -> Diagnostics:
-        """Whether the chains can be trusted: R-hat, effective sample sizes, Monte Carlo errors.
-
-        Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
-        Its `problems` are what harms the answer, with what to do about it; it warns of them, once.
-        Its `notes` do not harm it.
-        """
-        found = self._diagnose(X)
-        self._warn_of(found, stacklevel=3)
-        return found
-
-    def _diagnose(self, X: Any = None) -> Diagnostics:
-        cells = None if X is None else self._known_coords(X)
-        posterior = self._posterior()
-        warmup = self.warmup_ if self.sampled_ else None
-        return diagnose(posterior, self.trace_, warmup, self.n_observations_, cells, self.seed_)
-
-    def _warn_of(self, found: Diagnostics, stacklevel: int) -> None:
-        if found.problems:
-            warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=stacklevel)
-
-    def check(self) -> SelfCheck:
-        """Whether the intervals can be believed on this table, by simulation.
-
-        Values are simulated from 20 of the kept draws at the training cells; together with the
-        observed ones, at most 5,000 in all, most of them are fitted anew at the rank found, and
-        the others are looked up in their predictive distributions. No more scans are made than the
-        fit took. The observed values are compared with the draws, too. ``print(ring.check())``
-        says in a sentence what came out; see `bayesring.infer.selfcheck`.
-        """
-        posterior, data = self._posterior(), self.observed_
-        if data is None:
-            raise ValueError(
-                "check() simulates values at the training cells, but the model has not kept them: "
-                "it was fitted from files, or to 500,000 observations or more."
-            )
-        data = standardised(data, posterior.location, posterior.scale)
-        scans = sum(len(trace.log_likelihood) for trace in self.trace_)
-        if not self.sampled_:
-            scans = sum(int(draws.scans[-1]) for draws in posterior.chains)
-        fitted = selfcheck.CheckedFit(
-            posterior.chains,
-            posterior.shape,
-            posterior.likelihood,
-            self.prior_,
-            data,
-            self.seed_,
-            scans,
-        )
-        from bayesring.progress import step_progress
-
-        with step_progress(bool(getattr(self, "progress", False)), selfcheck.REFITS) as step:
-            return selfcheck.run(fitted, posterior.engine, step)
-
-    def to_datatree(self, X: Any = None) -> Any:
-        """The draws as an `xarray.DataTree`, which both lines of ArviZ read: ``az.loo(tree)``.
-
-        Draws of noise and of the entries at `X`, or at some random cells; log likelihood, values
-        and replicates at the training cells, or at 2,000 of them; see
-        `bayesring.posterior.datatree`. ``arviz.InferenceData.from_datatree`` converts it.
-        """
-        posterior = self._posterior()
-        cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
-        training = Training(self.observed_, self.seed_)
-        return to_datatree(posterior, self.trace_, self.sampled_, cells, training)
-
-    def to_tensorly(self, draw: int = 0) -> Any:
-        """One of the draws as a TensorLy `TRTensor`, in the units of the data.
-
-        Ranks are one higher than the ring's if a mean was subtracted from the values; see
-        `bayesring.posterior.interchange`. Do not average the cores of several draws: they are
-        defined only up to an invertible matrix on each bond.
-        """
-        return to_tensorly(self._posterior(), draw)
-
     def suggest(self, n: int = 10, candidates: Any = None) -> Any:
         """The `n` unobserved cells that are most worth measuring.
 
@@ -295,6 +286,11 @@ class Predicting(Reporting):
         if the tensor has more.
 
         Returns coordinates (n, D), or a table with the keys and `std` if the fit used a table.
+
+        Examples
+        --------
+        >>> ring.suggest(3).shape
+        (3, 3)
         """
         posterior, n = self._posterior(), check_count(n, "n", 1)
         if candidates is None:
@@ -313,7 +309,17 @@ class Predicting(Reporting):
         return coords[free[rows]]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""
+        """Write the fitted model to one file, without pickle; `bayesring.load` reads it.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> ring.save(os.path.join(tempfile.mkdtemp(), "model.ring"))
+        """
         self._posterior()
         write_model(self, path)
 

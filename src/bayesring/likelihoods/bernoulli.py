@@ -27,6 +27,13 @@ class Bernoulli(Likelihood):
     ----------
     intercept : whether there is one; the paper has none
     spread : standard deviation of its prior
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.likelihoods import Bernoulli
+    >>> TensorRing(likelihood=Bernoulli(intercept=False)).likelihood.intercept
+    False
     """
 
     told: ClassVar[str] = "0 or 1"

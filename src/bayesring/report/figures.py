@@ -156,7 +156,9 @@ def plot_density(
 def plot_similarity(fitted: Fitted, mode: int, found: Likeness, axis: Axes | None = None) -> Axes:
     """Correlation of the predictions for the levels of a mode, similar levels adjacent."""
     axis = axis or new_axes((6.5, 5.5))
-    image = axis.imshow(found.correlation, interpolation="nearest", cmap=CORRELATIONS, vmin=-1, vmax=1)
+    image = axis.imshow(
+        found.correlation, interpolation="nearest", cmap=CORRELATIONS, vmin=-1, vmax=1
+    )
     axis.figure.colorbar(image, ax=axis, label="correlation of predictions")
     for side in (axis.xaxis, axis.yaxis):
         label_ticks(side, fitted, mode, found.levels, MOST_TICKS)

@@ -1,0 +1,30 @@
+"""An extension of griffe for the reference pages: parameters are described in the house style.
+
+Docstrings say ``name : what it is``, in one sentence, where numpydoc has a type after the colon and
+the sentence below. Types are in the signatures. Here the sentence is moved to where numpydoc, and so
+the site, expects it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from griffe import Extension
+
+SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(?:.+\n?|\n(?=\S+ : ))*", re.MULTILINE)
+ITEM = re.compile(r"^(\w+(?:, \w+)*) : (.*)$", re.MULTILINE)
+
+
+class HouseStyle(Extension):  # type: ignore[misc]
+    """Moves descriptions from the place of the type to the line below."""
+
+    def on_object(self, *, obj: Any, **kwargs: Any) -> None:
+        """Rewrite the docstring of any object, if it has one."""
+        if obj.docstring is not None:
+            obj.docstring.value = rewritten(obj.docstring.value)
+
+
+def rewritten(text: str) -> str:
+    """The docstring with one sentence below each name."""
+    return SECTION.sub(lambda section: ITEM.sub(r"\1\n    \2", section[0]), text)
