@@ -99,8 +99,8 @@ $(VENV)/.peers: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group paper --editable .
 	@touch $@
 
-bench: $(VENV)/.peers  ## measure speed and memory against goals and other programs, into the README; QUICK=1 only prints, LARGE=1 does more
-	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out paper/results/bench.json --readme README.md) $(if $(LARGE),--large)
+bench: $(VENV)/.peers  ## measure speed and memory against goals and other programs, into docs/speed.md; QUICK=1 only prints, LARGE=1 does more
+	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out paper/results/bench.json --page docs/speed.md) $(if $(LARGE),--large)
 
 bench-check: setup  ## fail if a scan is 30 % slower than the committed figure
 	$(BIN)/python -m paper.bench --check paper/results/bench.json
@@ -108,8 +108,8 @@ bench-check: setup  ## fail if a scan is 30 % slower than the committed figure
 bench-against: setup  ## compare scans with another commit, in turn: COMMIT=..., by default the one of same-bits
 	$(BIN)/python -m paper.bench.against $(if $(COMMIT),--commit $(COMMIT)) $(if $(ONLY),--only '$(ONLY)') $(if $(LARGE),--memory 1000000 --memory 10000000)
 
-accuracy: $(VENV)/.peers  ## the defaults on six real data sets next to the paper and SMURFF, into the README
-	$(BIN)/python -m paper.readme_accuracy
+accuracy: $(VENV)/.peers  ## the defaults on six real data sets next to the paper and SMURFF, into README and docs/accuracy.md
+	$(BIN)/python -m paper.accuracy_tables
 
 # make reproduce QUICK=1 OUT=folder       a smoke test of every path, into folder/quick
 # make reproduce WHAT=binary ONLY='Enron/TTWOPT DBLP' JOBS=1
