@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
-CHECKED := src tests paper examples docs/skeletons
+CHECKED := src tests paper examples docs/skeletons $(wildcard docs/*.py)
 BAYESRING_DATA ?= $(wildcard ../shared/data)
 export BAYESRING_DATA := $(abspath $(BAYESRING_DATA))
 ifeq ($(BAYESRING_DATA),)
@@ -29,8 +29,9 @@ $(VENV)/.installed: pyproject.toml
 demo: setup  ## complete a hyperspectral scene from 1 % of its cells; pictures in demo/
 	$(BIN)/bayesring demo
 
-examples: setup  ## run the examples and write their pages, with pictures, to docs/examples
+examples: setup  ## run the examples and the code on the pages; write output and pictures into docs
 	$(BIN)/python examples/render.py
+	$(BIN)/python docs/pages.py
 
 lint: setup  ## style, spelling, direction of imports
 	$(BIN)/ruff check $(CHECKED)
@@ -68,8 +69,9 @@ fuzz: setup  ## generated and damaged input, CASES=100000 by default: refused in
 soak: setup  ## fit, save, load, predict and complete for an hour, or MINUTES=n: memory and files stay as they are
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60)
 
-docs: setup  ## check links, examples, skeletons and the architecture page
-	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
+docs: setup  ## build the site into build/site, warnings as errors, and check its links, code and examples
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --clean
+	$(BIN)/python -m pytest -m "not slow" tests/test_site.py tests/test_pages.py tests/test_docstrings.py tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
 
 # Tests that need neither a browser nor peers; the others do not depend on versions any more than these do.
 OLDEST_TESTS ?= tests/contract tests/kernels tests/sampling/test_conditionals.py $(wildcard tests/test_*.py)

@@ -1,8 +1,8 @@
 """An extension of griffe for the reference pages: parameters are described in the house style.
 
 Docstrings say ``name : what it is``, in one sentence, where numpydoc has a type after the colon and
-the sentence below. Types are in the signatures. Here the sentence is moved to where numpydoc, and so
-the site, expects it.
+the sentence below. Types are in the signatures. Here the sentence is moved to where numpydoc
+expects it, and so does the site.
 """
 
 from __future__ import annotations

@@ -79,4 +79,4 @@ def shown(code: str, printed: str) -> str:
 if __name__ == "__main__":
     for chosen in map(Path, sys.argv[1:]) if sys.argv[1:] else pages():
         refresh(chosen.resolve())
-        print(chosen)  # noqa: T201
+        print(chosen)

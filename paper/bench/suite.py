@@ -19,7 +19,7 @@ WITHDRAWN = {
     "scan of SMURFF (K = 25) against ours, fixed prior, threads: 2": 6.435906683684813,
     "scan of SMURFF (K = 25) against ours, hierarchical prior, threads: 2": 5.964690532636353,
 }
-"""Figures that were found to be wrong, by row: SMURFF was held to one thread. New ones are shown."""
+"""Figures found to be wrong, by row: SMURFF was held to one thread. New ones are shown."""
 
 
 def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:

@@ -21,6 +21,7 @@ from selenium.webdriver.support.ui import Select  # noqa: E402
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
+    pytest.mark.ci,
     pytest.mark.skipif(
         BROWSER is None or DRIVER is None,
         reason="needs Debian's packages chromium and chromium-driver",
