@@ -15,6 +15,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from bayesring.command.origin import command_of, running
+
 app = typer.Typer(
     help="Bayesian completion of multiway data.",
     no_args_is_help=True,
@@ -37,10 +39,13 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: Any, **named: Any) -> None:
+        token = running.set(command_of(command, named))
         try:
             command(*arguments, **named)
         except KeyboardInterrupt as interrupt:
             raise Interrupted from interrupt
+        finally:
+            running.reset(token)
 
     return run
 

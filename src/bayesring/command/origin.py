@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import shlex
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-import click
-from click.core import ParameterSource
-
-from bayesring.data.files import STANDARD
-
+STANDARD = "-"
+"""The name of standard input."""
 NEVER_MATTER = {
     *("output", "model", "jobs", "checkpoint", "checkpoint_every", "keep_partial", "safe_cells"),
     *("force", "as_json", "quiet", "debug"),
@@ -19,31 +19,29 @@ NEVER_MATTER = {
 """Options that do not affect the result, so that the same result has the same origin."""
 MOST_HASHED = 2**30
 """Bytes up to which a file is hashed."""
+running: ContextVar[str | None] = ContextVar("running", default=None)
+"""The command that is running."""
+
+
+def command_of(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """A command with the options that affect its result and are not at their defaults."""
+    words: list[str] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        value = given.get(name, parameter.default)
+        if name in NEVER_MATTER or value == parameter.default:
+            continue
+        if parameter.default is inspect.Parameter.empty:
+            words.insert(0, file_name(str(value)))
+        else:
+            option = f"--{name.replace('_', '-')}"
+            words += [option] if value is True else [option, str(value)]
+    return shlex.join(["bayesring", function.__name__, *words])
 
 
 def origin(source: str) -> dict[str, str]:
-    """The command that is running, if any, and the file it reads, without its folder."""
-    found = {"input": describe_file(source)}
-    context = click.get_current_context(silent=True)
-    if context is not None and context.command.name:
-        found["command"] = command_of(context)
-    return found
-
-
-def command_of(context: click.Context) -> str:
-    """The command with the options that were typed and affect the result."""
-    words: list[str] = []
-    for parameter in context.command.params:
-        name, given = str(parameter.name), context.params.get(str(parameter.name))
-        typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not typed or name in NEVER_MATTER or given is False:
-            continue
-        if isinstance(parameter, click.Option):
-            longest = max(parameter.opts, key=len)
-            words += [longest] if given is True else [longest, str(given)]
-        else:
-            words.insert(0, file_name(str(given)))
-    return shlex.join(["bayesring", str(context.command.name), *words])
+    """The file that is read, without its folder, and the command that reads it, if any."""
+    command = running.get()
+    return {"input": describe_file(source)} | ({} if command is None else {"command": command})
 
 
 def describe_file(source: str) -> str:

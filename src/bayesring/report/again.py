@@ -25,15 +25,23 @@ def again_section(fitted: Fitted) -> str:
         "again",
         "How to reproduce it",
         paragraph(
-            "One seed gives one result, bit for bit, with the same versions on a similar machine."
+            "One seed gives one result, bit for bit, with the same versions on a similar machine.",
+            "lead",
         ),
         *_command_again(fitted),
-        paragraph("In Python, with the same observations:"),
-        f"<pre><code>{escape(code_again(fitted.description))}</code></pre>",
-        paragraph("This page, from the saved model:"),
+        paragraph("In Python, with the same observations:", "lead"),
+        f"<pre><code>{escape(code_again(fitted.description))}\n{escape(_fit(fitted))}</code></pre>",
+        paragraph("This page, from the saved model:", "lead"),
         "<pre><code>bayesring report model.ring -o report.html</code></pre>",
         facts({**_input(fitted), "seed": str(fitted.seed), **versions}),
     )
+
+
+def _fit(fitted: Fitted) -> str:
+    """The call of `fit`, for a table or for coordinates."""
+    if fitted.labels.value is None:
+        return "ring.fit(X, y)"
+    return f"ring.fit(table, modes={list(fitted.labels.names)!r}, value={fitted.labels.value!r})"
 
 
 def _command_again(fitted: Fitted) -> list[str]:
@@ -46,7 +54,7 @@ def _command_again(fitted: Fitted) -> list[str]:
     output = "" if command.startswith("bayesring fit ") else f"-o completed{suffix} "
     shown = f"{command} {output}{'--model' if output else '-o'} model.ring"
     return [
-        paragraph("From a shell, with the input named below:"),
+        paragraph("From a shell, with the input named below:", "lead"),
         f"<pre><code>{escape(shown)}</code></pre>",
     ]
 

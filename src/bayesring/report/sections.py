@@ -20,6 +20,7 @@ from bayesring.report.markup import (
     facts,
     figure,
     group,
+    kept_together,
     listing,
     paragraph,
     section,
@@ -264,8 +265,7 @@ def says_section(fitted: Fitted, contents: Contents) -> str:
         explorer.skeleton(fitted, contents.part),
         _surprise_table(fitted, contents),
         _doubt_table(fitted, contents),
-        paragraph(note) if maps else "",
-        group(*maps),
+        kept_together(paragraph(note), group(*maps)) if maps else "",
     )
 
 
@@ -370,7 +370,7 @@ def _cell_table(
         rows.append([*labels, *(Cell(number(each), each) for each in numbers)])
     jumps = [explorer.place_in(contents.part, cell) for cell in coords]
     names = [*fitted.labels.names, *columns]
-    return f"<h3>{escape(title)}</h3>{table(names, rows, caption, jumps)}"
+    return kept_together(f"<h3>{escape(title)}</h3>", table(names, rows, caption, jumps))
 
 
 def _by_labels(fitted: Fitted, quantity: str) -> str:

@@ -24,7 +24,7 @@ DASHES = ("none", "6 3", "2 2", "8 3 2 3")
 """Line styles that distinguish chains without colour."""
 MAP_SIDE = 300
 """Longer side of a map."""
-LETTER = 4.9
+LETTER = 5.4
 """Width of a small letter."""
 LABEL_LENGTH = 16
 """Maximum number of letters shown of a label."""
@@ -36,6 +36,8 @@ MOST_DIGITS = 10
 """Maximum number of letters of a number beside the vertical axis."""
 GAP = 20
 """Space between two labels along a chart."""
+SLANTED = 1.4
+"""Space that slanted labels need, compared with those of rows."""
 
 Ticks = Sequence[tuple[float, str]]
 
@@ -159,7 +161,7 @@ def heatmap(
         marks.append(
             f'<text class="small end" x="{left - 5:.1f}" y="{y + 3:.1f}">{_short(text)}</text>'
         )
-    for place, text in _some_labels(column_labels, width, most_labels):
+    for place, text in _some_labels(column_labels, width / SLANTED, most_labels):
         x = left + width * (place + 0.5) / columns
         marks.append(
             f'<text class="small end" transform="translate({x + 3:.1f} {height + 12:.1f}) '
