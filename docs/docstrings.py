@@ -12,8 +12,8 @@ from typing import Any
 
 from griffe import Extension
 
-SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(?:.+\n?|\n(?=\S+ : ))*", re.MULTILINE)
-ITEM = re.compile(r"^(\w+(?:, \w+)*) : (.*)$", re.MULTILINE)
+SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(?:.+\n?)*", re.MULTILINE)
+ITEM = re.compile(r"^(\w+(?:, \w+)*) : (.*(?:\n[ ]+.*)*)$", re.MULTILINE)
 
 
 class HouseStyle(Extension):  # type: ignore[misc]
@@ -26,5 +26,10 @@ class HouseStyle(Extension):  # type: ignore[misc]
 
 
 def rewritten(text: str) -> str:
-    """The docstring with one sentence below each name."""
-    return SECTION.sub(lambda section: ITEM.sub(r"\1\n    \2", section[0]), text)
+    """The docstring with the sentence below each name, once for each name that shares it."""
+    return SECTION.sub(lambda section: ITEM.sub(one_by_one, section[0]), text)
+
+
+def one_by_one(item: re.Match[str]) -> str:
+    """An item for each of the names; griffe would give all of them the default of the first."""
+    return "\n".join(f"{name}\n    {item[2]}" for name in item[1].split(", "))

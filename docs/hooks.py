@@ -53,7 +53,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             return f"{before}{relpath(on_site, here)}{anchor or ''}{after}"
         if (ROOT / path).exists():
             kind = "tree" if (ROOT / path).is_dir() else "blob"
-            return f"{before}{config.repo_url}/{kind}/main/{path}{anchor or ''}{after}"
+            return f"{before}{config.extra['repository']}/{kind}/main/{path}{anchor or ''}{after}"
         return match[0]
 
     return LINK.sub(lead, markdown)

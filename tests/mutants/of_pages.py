@@ -124,7 +124,7 @@ REPORT = [
     Mutant(
         "cells of diagnostics are told by their indices",
         "report/sections.py",
-        '_by_labels(fitted, str(row.pop("quantity")))',
+        'fitted.by_labels(str(row.pop("quantity")))',
         'str(row.pop("quantity"))',
         (PAGE + "test_cells_are_told_by_their_labels",),
     ),

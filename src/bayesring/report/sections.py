@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from math import prod
@@ -82,7 +81,7 @@ def headlines(fitted: Fitted, contents: Contents) -> list[str]:
 
 def cautions(fitted: Fitted, contents: Contents) -> list[str]:
     """What is wrong, in plain words, and what to do about it."""
-    said = list(contents.diagnostics.problems)
+    said = [fitted.by_labels(each) for each in contents.diagnostics.problems]
     said += [
         f"On held-out values the {score.name} is {number(score.value)}, worse than "
         f"{number(score.baseline)} from predicting the average: the model is too sure of some "
@@ -181,7 +180,7 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
         "How it was fitted",
         facts(rows),
         group(*pictures),
-        listing(contents.diagnostics.notes, "notes"),
+        listing([fitted.by_labels(each) for each in contents.diagnostics.notes], "notes"),
         *checks,
     )
 
@@ -225,7 +224,7 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
     columns = ["quantity", "mean", "sd", "error of mean", "ESS bulk", "ESS tail", "R-hat"]
     rows = []
     for row in contents.diagnostics.rows():
-        name = _by_labels(fitted, str(row.pop("quantity")))
+        name = fitted.by_labels(str(row.pop("quantity")))
         rows.append([Cell(name), *(Cell(f"{value:.4g}", value) for value in row.values())])
     chains = table(
         columns,
@@ -371,19 +370,6 @@ def _cell_table(
     jumps = [explorer.place_in(contents.part, cell) for cell in coords]
     names = [*fitted.labels.names, *columns]
     return kept_together(f"<h3>{escape(title)}</h3>", table(names, rows, caption, jumps))
-
-
-def _by_labels(fitted: Fitted, quantity: str) -> str:
-    """The name of a quantity, in which a cell is told by its labels and not by its indices."""
-    indices = re.search(r"\((\d+(?:, \d+)*)\)", quantity)
-    if indices is None:
-        return quantity
-    cell = [int(index) for index in indices[1].split(", ")]
-    labels = [
-        f"{name} {fitted.level_texts(mode, [index])[0]}"
-        for mode, (name, index) in enumerate(zip(fitted.labels.names, cell, strict=True))
-    ]
-    return f"{quantity[: indices.start()]}at {', '.join(labels)}{quantity[indices.end() :]}"
 
 
 def _cut_note(each: Sequence[FloatArray], first: int) -> str:
