@@ -39,7 +39,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
     >>> from bayesring import TensorRingClassifier
     >>> X = np.argwhere(np.random.default_rng(0).random((9, 8, 7)) < 0.5)    # known cells
     >>> y = np.where(np.sin(X[:, 0]) + 0.3 * X[:, 1] > 1, "yes", "no")       # their labels
-    >>> settings = {"warmup": 60, "draws": 30, "chains": 2, "progress": False}    # a short fit
+    >>> settings = {"warmup": 30, "draws": 20, "chains": 2, "progress": False}    # a short fit
     >>> links = TensorRingClassifier(random_state=0, **settings).fit(X, y)
     >>> links.classes_.tolist()
     ['no', 'yes']

@@ -40,7 +40,7 @@ class Completion(Reporting):
     >>> import numpy as np
     >>> array = np.add.outer(np.add.outer(np.arange(5.0), np.arange(6.0)), np.sin(np.arange(7.0)))
     >>> array[1, 2, 3] = np.nan
-    >>> short = {"warmup": 80, "draws": 40, "chains": 2, "random_state": 0, "progress": False}
+    >>> short = {"warmup": 30, "draws": 20, "chains": 2, "random_state": 0, "progress": False}
     >>> completion = bayesring.complete(array, **short)
     >>> bool(completion.lower[1, 2, 3] < completion.mean[1, 2, 3] < completion.upper[1, 2, 3])
     True
@@ -117,7 +117,7 @@ def complete(
     >>> from bayesring import complete
     >>> array = np.add.outer(np.add.outer(np.arange(5.0), np.arange(6.0)), np.sin(np.arange(7.0)))
     >>> array[1, 2, 3] = np.nan
-    >>> completion = complete(array, warmup=80, draws=40, chains=2, random_state=0, progress=False)
+    >>> completion = complete(array, warmup=30, draws=20, chains=2, random_state=0, progress=False)
     >>> completion.mean.shape, completion.n_filled, bool(np.isnan(completion.mean).any())
     ((5, 6, 7), 1, False)
     """

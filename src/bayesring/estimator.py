@@ -103,7 +103,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
     >>> from bayesring import TensorRing
     >>> X = np.argwhere(np.random.default_rng(0).random((9, 8, 7)) < 0.5)    # known cells
     >>> y = np.sin(X[:, 0]) + 0.2 * X[:, 1] * np.cos(X[:, 2])                # their values
-    >>> settings = {"warmup": 80, "draws": 40, "chains": 2, "progress": False}    # a short fit
+    >>> settings = {"warmup": 30, "draws": 20, "chains": 2, "progress": False}    # a short fit
     >>> ring = TensorRing(order=[2], random_state=0, **settings).fit(X, y)
     >>> ring.shape_, ring.n_observations_ == len(y)
     ((9, 8, 7), True)

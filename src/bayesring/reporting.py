@@ -116,7 +116,8 @@ class Reporting:
         Examples
         --------
         >>> many = np.argwhere(np.ones((9, 9, 8)))    # 500 observations, so that some are held out
-        >>> held = TensorRing(1, **settings).fit(many, np.sin(many.sum(axis=1)) + 0.1 * many[:, 0])
+        >>> longer = settings | {"warmup": 80}
+        >>> held = TensorRing(1, **longer).fit(many, np.sin(many.sum(axis=1)) + 0.1 * many[:, 0])
         >>> type(held.plot_calibration()).__name__
         'Axes'
         """

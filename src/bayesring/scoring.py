@@ -54,8 +54,8 @@ class Scoring(Predicting):
 
         Examples
         --------
-        >>> ring.log_likelihood(X[:5], y[:5]).shape    # two chains of forty draws
-        (80, 5)
+        >>> ring.log_likelihood(X[:5], y[:5]).shape    # two chains of twenty draws
+        (40, 5)
         """
         if X is not None:
             posterior, coords, values = self._known_values(X, y)
