@@ -70,7 +70,7 @@ soak: setup  ## fit, save, load, predict and complete for an hour, or MINUTES=n:
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60)
 
 docs: setup  ## build the site into build/site, warnings as errors, and check its links, code and examples
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --clean
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 	$(BIN)/python -m pytest -m "not slow" tests/test_site.py tests/test_pages.py tests/test_docstrings.py tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
 
 # Tests that need neither a browser nor peers; the others do not depend on versions any more than these do.

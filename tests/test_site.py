@@ -67,7 +67,7 @@ def site(tmp_path_factory):
     pytest.importorskip("material", reason="mkdocs-material is not installed")
     pytest.importorskip("mkdocstrings_handlers.python", reason="mkdocstrings is not installed")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
     result = subprocess.run(
         command,
         cwd=ROOT,

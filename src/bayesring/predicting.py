@@ -285,7 +285,10 @@ class Predicting(Inspecting):
         table, restricts the choice. Without it all cells are compared, or a random 200,000 of them
         if the tensor has more.
 
-        Returns coordinates (n, D), or a table with the keys and `std` if the fit used a table.
+        Returns
+        -------
+        array (n, D), or a table
+            Coordinates, or keys and `std` if the fit used a table.
 
         Examples
         --------
