@@ -215,7 +215,7 @@ def test_a_model_must_be_fitted(rings):
         ([[0, 0, 0]] * 2, None, "y is required: one value per row of X"),
         (None, [1.0], "log_likelihood got y without X"),
         ([[9, 0, 0]], [1.0], "X has coordinate 9 in row 0, column 0, but mode 0 has size 5"),
-        ([[0, 0]], [1.0], "X has 2 columns, but the tensor has 3 modes"),
+        ([[0, 0]], [1.0], "X has 2 features, but TensorRing is expecting 3"),
         ([[0, 0, 0]], [0.5], "y must hold counts"),
         ([[0, 0, 0]], [-1.0], "y must hold counts"),
     ],

@@ -19,6 +19,7 @@ from bayesring.data.labels import Labels
 from bayesring.data.moments import moments_of
 from bayesring.data.observations import COMPACT, Observations, in_order, merged
 from bayesring.data.positions import axes_of, placed
+from bayesring.data.traps import DataWarning, find_traps, summarise_data
 from bayesring.engine.threads import Threads
 from bayesring.fitting import (
     NOTHING_KEPT,
@@ -29,6 +30,7 @@ from bayesring.fitting import (
     open_files,
     survey_files,
 )
+from bayesring.forecasting import Forecasting
 from bayesring.growing import Growing
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
 
 
-class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
+class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[misc]
     """Bayesian tensor ring: completes a tensor from some of its cells, with error bars.
 
     Parameters
@@ -88,7 +90,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
     seed_ : the seed that gives this result again
     n_observations_ : number of training observations
     labels_ : what modes and slices are called, a `bayesring.data.labels.Labels`
-    table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
+    table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow"; "xarray" if it
+        was a labelled array; or None
     observed_ : the training `Observations`, sorted by coordinates, equal rows as one with their
         number as weight; None if there are more than 500,000 of them
     sampled_ : whether the draws are those of chains, or lie around estimates of online EM
@@ -173,6 +176,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         numbers are labels, too. Rows without a value are not used, but their labels are known from
         then on.
 
+        Or given a whole tensor `X` as an `xarray.DataArray` without `y`: its gaps are NaN.
+
         Coordinates may have `modes`, too: the names of their columns. `positions` says where
         coordinates lie, for modes that are ordered: one number or time per coordinate, increasing
         or decreasing, by name or number of the mode.
@@ -217,6 +222,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, (str, os.PathLike)):
             if positions is not None:
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
+            if shape is not None or self.shape is not None:
+                raise ValueError("shape is for coordinates, but X is the path of a file.")
             if extras:
                 raise ValueError(
                     f"{next(iter(extras))} is for data in memory, but X is the path of a file."
@@ -244,11 +251,18 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         check_carried(data.given, likelihood)
-        for concern in likelihood.data_concerns(data.values):
-            warnings.warn(concern, UserWarning, stacklevel=3)
         settings.check_ring_fits(data.shape, len(data.values))
         axes = axes_of(labels, data.shape)
         settings = ordered(settings, axes, labels.names, len(data.values))
+        concerns = likelihood.data_concerns(data.values)
+        for concern in concerns:
+            warnings.warn(concern, UserWarning, stacklevel=3)
+        for trap in find_traps(data, labels, bool(concerns)):
+            warnings.warn(trap, DataWarning, stacklevel=3)
+        if settings.progress:
+            from bayesring.progress import say
+
+            say([summarise_data(data, labels)])
         n, kept = len(data.values), len(data.values) < COMPACT
         if kept:
             data = merged(in_order(data))

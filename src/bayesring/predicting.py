@@ -22,21 +22,30 @@ from bayesring.checks import (
     check_within,
 )
 from bayesring.data import inputs
+from bayesring.data.labelled import tensor
 from bayesring.data.labels import Labels, NewLabels
 from bayesring.data.observations import HeldOut, Observations
-from bayesring.data.positions import following, mode_of
-from bayesring.data.tables import describe_new, open_table, values_of
+from bayesring.data.opentables import open_table
+from bayesring.data.tables import describe_new, values_of
 from bayesring.engine.streams import Purpose, aside
 from bayesring.infer.estimate import RingEstimate
 from bayesring.infer.state import Trace
 from bayesring.inspecting import Inspecting
 from bayesring.model.types import FloatArray, IntArray
-from bayesring.posterior import Posterior, Prediction
+from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
 from bayesring.posterior.unseen import widen
 from bayesring.priors import Coupling, RingPrior
-from bayesring.wording import shown
+
+NO_TABLE = (None, "xarray")
+"""Kinds of data whose results are no tables."""
+STATISTICS = {
+    "mean": "predictive mean",
+    "std": "predictive standard deviation",
+    "lower": "lower end of the interval",
+    "upper": "upper end of the interval",
+}
 
 
 class Predicting(Inspecting):
@@ -125,6 +134,7 @@ class Predicting(Inspecting):
         >>> list(of_table.predict_table(table.head(2)))
         ['plot', 'year', 'species', 'mean', 'std', 'lower', 'upper']
         """
+        cells = inputs.loaded(cells, "cells")
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):
             raise TypeError(
@@ -134,74 +144,8 @@ class Predicting(Inspecting):
         found = posterior.summarise(coords, check_level(level), noise)
         return inputs.beside_keys(cells, self.labels_, found._asdict())
 
-    def forecast(self, n: int = 1, level: float = 0.9, *, mode: str | int | None = None) -> Any:
-        """What comes next: the `n` labels after the last of an ordered mode, in every fibre.
-
-        They follow at the usual distance of the labels, months by months. `mode` may be left out
-        if only one mode is ordered, or only one of those holds times. If a table was fitted, the
-        result is a table with keys, mean, std, lower and upper, as `predict_table` gives;
-        otherwise a `Prediction` of arrays whose axis `mode` has the length `n`.
-
-        Returns
-        -------
-        table, or `Prediction` of arrays
-            mean, std, lower and upper of the new cells.
-
-        Examples
-        --------
-        >>> ring.forecast(2).mean.shape    # two more steps along the ordered mode
-        (9, 8, 2)
-        """
-        posterior, n = self._posterior(), check_count(n, "n", 1)
-        place = self._ordered_mode(mode)
-        size, levels = posterior.shape[place], self.labels_.levels[place]
-        known = np.arange(size) if levels is None else levels
-        shape = [n if own == place else each for own, each in enumerate(posterior.shape)]
-        check_fits(
-            8 * (len(shape) + 4) * prod(shape),
-            f"a forecast of {prod(shape):,} cells",
-            "predict a table of the cells that you need.",
-        )
-        zones = self.labels_.zones
-        new = following(known, n, zones[place] if zones else None)
-        coords = np.stack([index.ravel() for index in np.indices(shape)], axis=1)
-        coords[:, place] += size
-        added = tuple(new if own == place else new[:0] for own in range(len(shape)))
-        wider = widen(posterior, self.prior_, added, self.seed_)
-        found = wider.summarise(coords, check_level(level))
-        if self.table_kind_ is None:
-            return Prediction(*(each.reshape(shape) for each in found))
-        longer = [
-            np.concatenate([own, new]) if each == place and own is not None else own
-            for each, own in enumerate(self.labels_.levels)
-        ]
-        labels = self.labels_._replace(levels=tuple(longer))
-        return inputs.table_of_cells(self.table_kind_, labels, coords, found._asdict())
-
-    def _ordered_mode(self, mode: str | int | None) -> int:
-        """The mode to go on with."""
-        names = self.labels_.names
-        chains = [d for d, own in enumerate(self.prior_.modes) if own.coupling is Coupling.CHAIN]
-        if mode is not None:
-            place = mode_of(mode, names, "mode")
-            if place not in chains:
-                raise ValueError(
-                    f"mode names {shown(names[place])}, which is not ordered; fit with "
-                    f"order=[{shown(names[place])}]."
-                )
-            return place
-        if not chains:
-            raise ValueError("forecast needs an ordered mode, and no mode is; fit with order=.")
-        levels = self.labels_.levels
-        times = [d for d in chains if (own := levels[d]) is not None and own.dtype.kind == "M"]
-        found = chains if len(chains) == 1 else times
-        if len(found) != 1:
-            ordered = [names[each] for each in chains]
-            raise ValueError(f"mode must say which of the ordered modes {ordered} goes on.")
-        return found[0]
-
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
-        """`predict` for every cell, as an array of shape `shape_`.
+        """`predict` for every cell: an array of shape `shape_`, a `DataArray` if one was fitted.
 
         Returns
         -------
@@ -220,7 +164,14 @@ class Predicting(Inspecting):
             "predict the cells that you need with predict(X).",
         )
         mean, deviation = posterior.tensor(noise)
-        return (mean, deviation) if return_std else mean
+        means = self._tensor(mean, "mean", self.labels_)
+        return (means, self._tensor(deviation, "std", self.labels_)) if return_std else means
+
+    def _tensor(self, numbers: FloatArray, statistic: str, labels: Labels) -> Any:
+        """An array with the labels of the one that was fitted, if that had any."""
+        if self.table_kind_ != "xarray":
+            return numbers
+        return tensor(labels, numbers, STATISTICS[statistic])
 
     def sample(
         self, X: Any, n_draws: int = 100, *, random_state: int | Generator | None = None
@@ -265,6 +216,7 @@ class Predicting(Inspecting):
         >>> ring.score(X, y) > 0.9
         True
         """
+        X = inputs.loaded(X, "X")
         posterior, coords = self._locate(X)
         if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
             y = values_of(open_table(X, "X"), self.labels_.value)
@@ -299,10 +251,11 @@ class Predicting(Inspecting):
         if candidates is None:
             coords = candidate_cells(posterior.shape, self.observed_, self.seed_)
             rows, deviation = most_uncertain(posterior, coords, n)
-            if self.table_kind_ is None:
+            if self.table_kind_ in NO_TABLE:
                 return coords[rows]
             columns = {"std": deviation}
             return inputs.table_of_cells(self.table_kind_, self.labels_, coords[rows], columns)
+        candidates = inputs.loaded(candidates, "candidates")
         coords, added = self._coords(candidates)
         free = np.flatnonzero(~is_observed(coords, self.observed_))
         widened = widen(posterior, self.prior_, added, self.seed_)

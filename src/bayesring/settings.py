@@ -45,6 +45,11 @@ INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
 CHAINS, RINGS, FEW = 4, 8, 2**17
 """Chains; rings of online EM, for up to FEW observations (above, as many as chains)."""
+OWN_SETTINGS: dict[str, dict[str, Any]] = {
+    "online-em": {"batch_size": "auto", "epochs": 200},
+    "gibbs": {"update": "slice", "dtype": "float64"},
+}
+"""Settings that only one algorithm uses, with the defaults that say nothing to the other."""
 MOST_BYTES = 2**80
 """More than this are said to be as many."""
 MOST_MODES = 63
@@ -154,6 +159,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
     given = dict(parameters)
     for argument, known in (("inference", INFERENCES), ("dtype", DTYPES), ("update", UPDATES)):
         check_choice(given[argument], argument, known)
+    _refuse_unused(given)
     likelihood = _named(
         "likelihood", given["likelihood"], LIKELIHOODS, Likelihood, "bayesring.likelihoods"
     )
@@ -180,6 +186,17 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
         count_threads(given["n_jobs"]),
         _yes_or_no(given["progress"], "progress"),
     )
+
+
+def _refuse_unused(given: Mapping[str, Any]) -> None:
+    """Refuse settings of the other algorithm, which nothing would use."""
+    for algorithm, defaults in OWN_SETTINGS.items():
+        for name, default in defaults.items():
+            if given["inference"] != algorithm and not np.array_equal(given[name], default):
+                raise ValueError(
+                    f"{name}={shown(given[name])} is for inference={algorithm!r}, but inference "
+                    f"is {given['inference']!r}."
+                )
 
 
 def _count_or_auto(value: Any, name: str) -> int | None:

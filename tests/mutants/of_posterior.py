@@ -128,7 +128,7 @@ POSTERIOR = [
     ),
     Mutant(
         "members of an archive may declare more than there is",
-        "posterior/archives.py",
+        "data/archives.py",
         "    if declared > size:\n",
         "    if False:\n",
         (HOSTILE + "test_members_may_not_overlap_nor_be_there_twice",),

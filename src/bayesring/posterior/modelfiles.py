@@ -19,8 +19,8 @@ from bayesring.posterior import store as storage
 from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters, shorten
 from bayesring.priors import RingPrior
 
-TABLE_KINDS = tuple(str(each.value) for each in nw.Implementation)
-"""Libraries whose tables narwhals supports."""
+TABLE_KINDS = (*(str(each.value) for each in nw.Implementation), "xarray")
+"""Libraries whose tables narwhals supports, and that of labelled arrays."""
 TEXTS = DESCRIPTION["versions"]
 """An object of texts."""
 
