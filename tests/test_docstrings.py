@@ -108,6 +108,7 @@ def needs_data(name):
     return last.startswith("load_") or last in ("ushcn_table", "Dataset", "Description")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", PUBLIC)
 def test_an_example_runs(name, going_on, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

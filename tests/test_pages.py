@@ -19,7 +19,8 @@ from bayesring.command import cli
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-NEED_DATA = ("datasets.md",)
+FIRST = ("install.md", "tutorial.md")
+"""Pages whose code is run by `make test`; that of the others is run by `make test-ci`."""
 NOT_RUN = {
     "baselines.md": "needs peers, and an X of yours",
 }
@@ -37,6 +38,10 @@ def load_runner():
 runner = load_runner()
 PAGES = [page for page in runner.pages() if page.name not in NOT_RUN]
 NAMES = [page.relative_to(DOCS).as_posix() for page in PAGES]
+MARKED = [
+    pytest.param(page, id=name, marks=[] if name in FIRST else pytest.mark.ci)
+    for page, name in zip(PAGES, NAMES, strict=True)
+]
 
 
 @pytest.fixture
@@ -53,7 +58,7 @@ def test_pages_are_found():
     assert len(NAMES) >= 8
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@pytest.mark.parametrize("page", MARKED)
 def test_the_code_of_a_page_runs(page, short_fits, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
