@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bayesring.checks import check_coordinates, check_count, check_fits, check_level, check_within
 from bayesring.data import inputs
 from bayesring.data.labels import Labels, NewLabels
+from bayesring.data.opentables import is_table, loaded, open_table
 from bayesring.data.positions import following, mode_of
 from bayesring.data.tables import locate
 from bayesring.model.types import IntArray
@@ -111,9 +112,9 @@ class Forecasting(Predicting):
             None,
             tuple(self.labels_.zones[own] for own in others) if self.labels_.zones else (),
         )
-        cells = inputs.loaded(cells, "cells")
-        if inputs.is_table(cells):
-            return locate(inputs.open_table(cells, "cells"), labels, shape)
+        cells = loaded(cells, "cells")
+        if is_table(cells):
+            return locate(open_table(cells, "cells"), labels, shape)
         coords = check_coordinates(cells, "cells", len(others))
         check_within(coords, shape, "cells")
         return coords, ()

@@ -6,7 +6,6 @@ import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import update_wrapper
 from types import MethodType
 from typing import Any, Self
 
@@ -31,7 +30,7 @@ class OnlyOnline:
 
     def __init__(self, method: Any) -> None:
         self._method = method
-        update_wrapper(self, method)
+        self.__doc__, self.__name__ = method.__doc__, method.__name__
 
     def __get__(self, ring: Any, owner: type | None = None) -> Any:
         if ring is None:

@@ -25,7 +25,7 @@ from bayesring.data import inputs
 from bayesring.data.labelled import tensor
 from bayesring.data.labels import Labels, NewLabels
 from bayesring.data.observations import HeldOut, Observations
-from bayesring.data.opentables import open_table
+from bayesring.data.opentables import loaded, open_table
 from bayesring.data.tables import describe_new, values_of
 from bayesring.engine.streams import Purpose, aside
 from bayesring.infer.estimate import RingEstimate
@@ -134,7 +134,7 @@ class Predicting(Inspecting):
         >>> list(of_table.predict_table(table.head(2)))
         ['plot', 'year', 'species', 'mean', 'std', 'lower', 'upper']
         """
-        cells = inputs.loaded(cells, "cells")
+        cells = loaded(cells, "cells")
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):
             raise TypeError(
@@ -216,7 +216,7 @@ class Predicting(Inspecting):
         >>> ring.score(X, y) > 0.9
         True
         """
-        X = inputs.loaded(X, "X")
+        X = loaded(X, "X")
         posterior, coords = self._locate(X)
         if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
             y = values_of(open_table(X, "X"), self.labels_.value)
@@ -255,7 +255,7 @@ class Predicting(Inspecting):
                 return coords[rows]
             columns = {"std": deviation}
             return inputs.table_of_cells(self.table_kind_, self.labels_, coords[rows], columns)
-        candidates = inputs.loaded(candidates, "candidates")
+        candidates = loaded(candidates, "candidates")
         coords, added = self._coords(candidates)
         free = np.flatnonzero(~is_observed(coords, self.observed_))
         widened = widen(posterior, self.prior_, added, self.seed_)

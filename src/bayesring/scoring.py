@@ -6,7 +6,7 @@ from typing import Any
 
 from bayesring.checks import check_fits, check_values
 from bayesring.data import inputs
-from bayesring.data.opentables import open_table
+from bayesring.data.opentables import loaded, open_table
 from bayesring.data.tables import values_of
 from bayesring.model.types import NOTHING, FloatArray, IntArray
 from bayesring.posterior import Posterior
@@ -80,7 +80,7 @@ class Scoring(Predicting):
 
     def _known_values(self, X: Any, y: Any) -> tuple[Posterior, IntArray, FloatArray]:
         """Posterior, coordinates in it, and values, which a table may contain."""
-        X = inputs.loaded(X, "X")
+        X = loaded(X, "X")
         posterior, coords = self._locate(X, stacklevel=4)
         if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
             frame = open_table(X, "X")

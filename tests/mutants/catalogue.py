@@ -12,6 +12,7 @@ from tests.mutants.of_model import LIKELIHOODS, MODEL, PRIORS
 from tests.mutants.of_pages import COMMAND, REPORT
 from tests.mutants.of_posterior import POSTERIOR
 from tests.mutants.of_public import DATASETS, PUBLIC
+from tests.mutants.of_tables import TABLES
 
 MUTANTS: list[Mutant] = [
     *KERNELS,
@@ -21,6 +22,7 @@ MUTANTS: list[Mutant] = [
     *PRIORS,
     *LIKELIHOODS,
     *DATA,
+    *TABLES,
     *CHECKPOINT,
     *POSTERIOR,
     *PUBLIC,

@@ -191,7 +191,7 @@ POSTERIOR = [
     ),
     Mutant(
         "forecasts begin at the last known label",
-        "predicting.py",
+        "forecasting.py",
         "coords[:, place] += size",
         "coords[:, place] += size - 1",
         ("tests/test_order.py::test_forecasts_go_on_and_widen",),

@@ -146,7 +146,7 @@ def read_data(
         return _without_codes(table, value, dialect)
     if modes is not None:
         raise ValueError(f"modes name the key columns of a table, but {path} holds an array.")
-    array = _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
+    array: Any = _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
     codes = dialect.codes()
     if not codes:
         return array

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
+from bayesring.data.modelheaders import one_line
 from bayesring.data.positions import axes_of
 from bayesring.engine.threads import Threads, count_threads
 from bayesring.likelihoods import Likelihood
@@ -80,7 +81,7 @@ def read_model(path: str | os.PathLike[str], estimators: Mapping[str, Callable[.
     try:
         return _rebuilt(description, arrays, estimators)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        reason = storage.one_line(error)
+        reason = one_line(error)
         raise ValueError(f"{path} is not a complete bayesring model: {reason}.") from error
 
 
