@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bayesring.command.origin import command_of, running
+from bayesring.command.origin import recorded
 
 app = typer.Typer(
     help="Bayesian completion of multiway data.",
@@ -39,13 +39,11 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: Any, **named: Any) -> None:
-        token = running.set(command_of(command, named))
         try:
-            command(*arguments, **named)
+            with recorded(command, named):
+                command(*arguments, **named)
         except KeyboardInterrupt as interrupt:
             raise Interrupted from interrupt
-        finally:
-            running.reset(token)
 
     return run
 
@@ -92,9 +90,7 @@ Likelihood = Annotated[
 ]
 Level = Annotated[float, typer.Option(help="Share of hidden values that intervals should cover.")]
 Rank = Annotated[str, typer.Option(help="auto, one number, or one per bond between commas.")]
-Chains = Annotated[
-    int | None, typer.Option(help="Independent chains, or rings of online EM; chosen if left out.")
-]
+Chains = Annotated[int | None, typer.Option(help="Independent chains; chosen if left out.")]
 Draws = Annotated[int, typer.Option(help="Scans kept per chain.")]
 Warmup = Annotated[int, typer.Option(help="Scans thrown away per chain.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same file, byte for byte.")]
@@ -114,9 +110,7 @@ KeepPartial = Annotated[
 ]
 Ordered = Annotated[
     str,
-    typer.Option(
-        "--order", help="Modes that change gradually, day,depth for example; auto or none."
-    ),
+    typer.Option("--order", help="Modes that change gradually: day,depth; or auto, or none."),
 ]
 SafeCells = Annotated[
     bool,
