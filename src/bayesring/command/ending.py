@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from bayesring.command import options
-from bayesring.command.origin import command_of, running
+from bayesring.command.origin import recorded
 from bayesring.command.screen import show_error
 
 UNBELIEVABLE, WRONG, INTERRUPTED = 1, 2, 130
@@ -32,13 +32,11 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: Any, **named: Any) -> None:
-        token = running.set(command_of(command, named))
         try:
-            command(*arguments, **named)
+            with recorded(command, named):
+                command(*arguments, **named)
         except KeyboardInterrupt as interrupt:
             raise Interrupted from interrupt
-        finally:
-            running.reset(token)
 
     return run
 

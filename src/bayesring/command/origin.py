@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,16 @@ MOST_HASHED = 2**30
 """Bytes up to which a file is hashed."""
 running: ContextVar[str | None] = ContextVar("running", default=None)
 """The command that is running."""
+
+
+@contextmanager
+def recorded(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[None]:
+    """Run a command under its name."""
+    token = running.set(command_of(function, given))
+    try:
+        yield
+    finally:
+        running.reset(token)
 
 
 def command_of(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
