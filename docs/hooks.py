@@ -48,7 +48,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             return match[0]
         path = normpath(f"{home}/{target}")
         on_site = MOVED.get(path, path.removeprefix("docs/") if path.startswith("docs/") else "")
-        if on_site and files.get_file_from_path(on_site) is not None:
+        file = files.get_file_from_path(on_site) if on_site else None
+        if file is not None and not file.inclusion.is_excluded():
             here = Path(uri).parent.as_posix()
             return f"{before}{relpath(on_site, here)}{anchor or ''}{after}"
         if (ROOT / path).exists():

@@ -181,10 +181,10 @@ one of them fails with each. Every package has such bugs; many modules have none
 that each bug can still be planted, without planting it.
 
 A passing run shows that these tests would notice these bugs, on the machine where it was run, and
-no more. The bugs were written by hand, starting with those that an audit had slipped past the tests,
-and tests were then written to catch them. That all are caught therefore says little about other
-bugs. It says nothing about bugs in two places at once, the script of the report page, `paper/`, or
-any number in the tables above.
+no more. The bugs were written by hand, starting with those that an audit had slipped past the
+tests, and tests were then written to catch them. That all are caught therefore says little about
+other bugs. It says nothing about bugs in two places at once, the script of the report page,
+`paper/`, or any number in the tables above.
 
 ## What was fuzzed
 
@@ -217,9 +217,9 @@ while the bugs they found were being fixed:
 | all | 100,006 | 30,788 | 69,217 | 1 |
 
 The one failure is a damaged NetCDF file that keeps HDF5 itself busy for more than ten seconds over
-a single string; read NetCDF files from strangers in a separate process. `make soak` went through 2,344
-cycles of fit, save, load, predict and complete in an hour: memory grew by 0.01 MB per 100 cycles,
-no file stayed open, and all repeated seeds gave the same bits.
+a single string; read NetCDF files from strangers in a separate process. `make soak` went through
+2,344 cycles of fit, save, load, predict and complete in an hour: memory grew by 0.01 MB per 100
+cycles, no file stayed open, and all repeated seeds gave the same bits.
 """
 
 

@@ -119,7 +119,7 @@ REPORT = [
         "report/charts.py",
         "0.5 + 0.5 * found.correlation",
         "found.correlation",
-        (PAGE + "test_correlations_diverge_from_white",),
+        (PAGE + "test_the_map_of_similarity_is_white_at_zero",),
     ),
     Mutant(
         "long labels are cut for good",
