@@ -18,6 +18,7 @@ from bayesring import TensorRing, load
 from bayesring.command import cli, options
 from bayesring.command.outputs import check_replaced
 from bayesring.command.screen import in_shell
+from bayesring.data.files import check_output
 from bayesring.infer import selfcheck
 
 QUICK = ["--rank", "1", "--warmup", "2", "--draws", "2", "--chains", "1"]
@@ -193,6 +194,7 @@ def test_forecast(folder, monkeypatch, capsys):
     assert run(*some, "--level", "0.5", "-q").exit_code == 0
     part = pd.read_csv(out, dtype={"code": str})
     assert part["site"].tolist() == ["B", "B", "C", "C"]
+    assert part["day"].tolist() == ["2020-01-08", "2020-01-09"] * 2
     both = part.merge(found, on=["site", "day", "code"])
     np.testing.assert_allclose(both["mean_x"], both["mean_y"], rtol=1e-12)
     assert (both["upper_x"] < both["upper_y"]).all()
@@ -354,3 +356,41 @@ def test_partial_fit_says_what_to_set():
     with pytest.raises(AttributeError, match="partial_fit needs inference='online-em', but infere"):
         ring.partial_fit([[0, 1]], [1.0])
     assert TensorRing(inference="online-em").partial_fit.__name__ == "partial_fit"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "refused"),
+    [
+        (".", "out.csv", True),
+        (".", "sub/out.csv", True),
+        ("*.csv", "out.csv", True),
+        ("*.csv", "sub/out.csv", False),
+        ("*.csv", "out.parquet", False),
+        ("**/*.csv", "sub/out.csv", True),
+        ("in*.csv", "out.csv", False),
+        ("in.csv", "out [1].csv", False),
+        ("in.csv", "out*.csv", True),
+    ],
+)
+def test_an_output_is_never_part_of_the_input(tmp_path, monkeypatch, source, target, refused):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "in.csv").write_text("a,b,t\nx,1,1\n")
+    if refused:
+        with pytest.raises(ValueError, match=r"would be part of the input|a pattern names no file"):
+            check_output(source, target)
+    else:
+        check_output(source, target)
+
+
+@pytest.mark.parametrize("command", ["complete", "predict", "forecast"])
+def test_levels_are_looked_at_first(folder, monkeypatch, capsys, command):
+    words = {
+        "complete": [folder / "in.csv"],
+        "predict": [folder / "m.ring", folder / "in.csv"],
+        "forecast": [folder / "m.ring", "1"],
+    }[command]
+    out = folder / "level.csv"
+    assert call(monkeypatch, command, *words, "-o", out, "--level", "90") == 2
+    assert "level must lie strictly between 0 and 1, got 90.0" in capsys.readouterr().err
+    assert not out.exists()

@@ -350,6 +350,8 @@ def test_cells_of_tensors_beyond_64_bits(rng):
     """Two rows have one number if and only if they are one cell."""
     shape = (2**31, 2**31, 2**31, 5)
     some = rng.integers(0, shape, (50, 4))
+    some[:20] = some[0]
+    some[:20, 0] = 4 * np.arange(20)  # times 5 * 2^62, these would all be zero
     coords = some[rng.integers(0, 50, 300)]
     numbers = cell_numbers(coords, shape)
     same = (coords[:, None] == coords[None]).all(axis=2)
@@ -359,3 +361,14 @@ def test_cells_of_tensors_beyond_64_bits(rng):
 
 def same_rows(cells, others):
     return (cells[:, None] == others[None]).all(axis=2).any(axis=1)
+
+
+def test_names_of_columns_are_text():
+    with pytest.raises(ValueError, match="has a column named 0, but names must be text"):
+        TensorRing(**QUICK).fit(TABLE.set_axis([0, 1, 2], axis=1), modes=[0, 1], value=2)
+
+
+def test_a_lazy_table_that_breaks_says_so_in_a_sentence():
+    broken = pl.from_pandas(TABLE).lazy().select("nothing")
+    with pytest.raises(ValueError, match=r"^X cannot be read: [^\n]*nothing[^\n]*$"):
+        TensorRing(**QUICK).fit(broken, modes=["a", "b"], value="t")
