@@ -44,8 +44,8 @@ def methods(cls):
         found = inspect.getattr_static(cls, name)
         if inspect.isfunction(found) or isinstance(found, property):
             yield name, found
-        elif hasattr(found, "fn"):  # available_if
-            yield name, found.fn
+        elif hasattr(type(found), "__get__") and callable(getattr(cls, name)):
+            yield name, getattr(cls, name)  # there under some settings only
 
 
 def public():
