@@ -25,6 +25,7 @@ WITHDRAWN = {
 def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:
     """Rows of the table, one after another."""
     yield from scans.kept()
+    yield from scans.kinds()
     yield from scans.conditionals()
     yield from peers.smurff_scan()
     yield from scans.peak_share(quick)

@@ -66,9 +66,14 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
-    warmup, draws : scans thrown away, scans kept, per chain; online EM has its own warm-up
+    warmup, draws : scans thrown away, scans kept, per chain; online EM has its own warm-up.
+        ``warmup="auto"`` ends when the chains stand still, and lets them choose one size together;
+        ``draws="auto"`` ends when Monte Carlo error is at most a tenth of the predictive standard
+        deviation (0.01 for probabilities), or more draws would not help
     chains : independent chains, or rings learned from independent starts; their draws are pooled.
         "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations
+    max_time : seconds after which a run ends as soon as every chain has some draws; None for no
+        limit. With a limit, the result depends on the machine.
     max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit
     dtype : "float64" or "float32", of the products around the ring while sampling; the latter is
         faster at higher ranks, and all sums over observations stay float64
@@ -122,9 +127,10 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         order: str | Sequence[str | int] | None = "auto",
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
-        warmup: int = 300,
-        draws: int = 200,
+        warmup: str | int = 300,
+        draws: str | int = 200,
         chains: str | int = "auto",
+        max_time: float | None = None,
         max_memory: int = 2**30,
         dtype: str = "float64",
         batch_size: str | int = "auto",
@@ -143,6 +149,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         self.warmup = warmup
         self.draws = draws
         self.chains = chains
+        self.max_time = max_time
         self.max_memory = max_memory
         self.dtype = dtype
         self.batch_size = batch_size
@@ -328,7 +335,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         self.sampled_, self.estimates_ = outcome.sampled, list(outcome.estimates)
         self.seed_, self.interrupted_ = settings.seed, outcome.interrupt is not None
         looks = max(len(trace.log_likelihood) for trace in self.trace_)
-        self.warmup_ = settings.warmup if outcome.sampled else looks
+        self.warmup_ = outcome.warmup if outcome.sampled else looks
         held = outcome.held_out
         self.held_out_ = None if held is None else held.in_units(units.location, units.scale)
         self.description_ = describe(self.get_params(deep=False), settings.model, settings.seed)

@@ -86,10 +86,11 @@ def fit_memory(
         return Fit(outcome, model, units)
     from bayesring.progress import chain_progress
 
-    scans = settings.warmup + settings.draws
+    warmup, draws = settings.warmup, settings.draws
+    scans = None if warmup is None or draws is None else warmup + draws
     with (
         keep.open(settings, known) as checkpoint,
-        chain_progress(settings.progress, chains, scans, settings.warmup) as report,
+        chain_progress(settings.progress, chains, scans, warmup) as report,
         engine,
     ):
         sampling = settings.sampling(n, scale)

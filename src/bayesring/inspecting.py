@@ -9,16 +9,12 @@ from typing import Any
 
 from bayesring.data.observations import Observations, standardised
 from bayesring.infer import selfcheck
+from bayesring.infer.precision import random_cells
 from bayesring.infer.selfcheck import SelfCheck
 from bayesring.infer.state import Trace
 from bayesring.model.types import IntArray
 from bayesring.posterior import Posterior
-from bayesring.posterior.convergence import (
-    Diagnostics,
-    DiagnosticWarning,
-    diagnose,
-    random_cells,
-)
+from bayesring.posterior.convergence import Diagnostics, DiagnosticWarning, diagnose
 from bayesring.posterior.datatree import Training, to_datatree
 from bayesring.posterior.interchange import to_tensorly
 from bayesring.priors import RingPrior

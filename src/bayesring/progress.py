@@ -19,8 +19,10 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 
 from bayesring.engine.operations import compiled
+from bayesring.infer.length import Stage
 from bayesring.infer.state import LookReport, ScanReport
 
+DRAWING = Stage.DRAW.value
 PATIENCE = 1.0
 """Seconds before anything is shown, so that quick fits stay quiet."""
 STEP_PATIENCE = 2.0
@@ -59,7 +61,7 @@ class ChainProgress:
         self._scans, self._warmup = scans, warmup
         self._begin = time.monotonic()
         self._last = [0.0] * chains
-        self._drawing = [False] * chains
+        self._drawing, self._begins = [False] * chains, [0] * chains
         self._lock = threading.Lock()
         self._started = False
 
@@ -76,15 +78,16 @@ class ChainProgress:
             if not self._started:
                 self._bars.start()
                 self._started = True
-        drawing = warmup is not None and report.scan > warmup
+        drawing = report.stage == DRAWING or (warmup is not None and report.scan > warmup)
         if drawing and not self._drawing[chain]:
             self._drawing[chain] = True
+            self._begins[chain] = report.scan - 1 if warmup is None else warmup
             total = None if self._scans is None or warmup is None else self._scans - warmup
             self._bars.reset(self._tasks[chain])
             self._bars.tasks[chain].total = total  # which may be None, and `reset` ignores that
         self._bars.update(
             self._tasks[chain],
-            completed=report.scan - (warmup or 0) if drawing else report.scan,
+            completed=report.scan - self._begins[chain],
             description=f"chain {chain + 1} {DRAWS if drawing else WARMUP}",
             shown=shortened([_rank(report.rank), *_numbers(report.described)], SHOWN),
         )

@@ -20,7 +20,7 @@ from bayesring.likelihoods import Likelihood
 from bayesring.model.types import Axis, Moments, WorkingResponse
 from bayesring.posterior import store as storage
 from bayesring.priors import Coupling, ModePrior
-from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, draw_model, name_of
+from tests.models import CORE_PRIORS, LIKELIHOODS, PAIRS, SAMPLERS, draw_model, name_of
 
 
 def public_methods(protocol):
@@ -131,7 +131,7 @@ def test_core_priors(rng, core_prior):
     )
 
 
-FOUND = {"tails", "noise_by", "group_mode", "caps", "r"}
+FOUND = {"tails", "noise_by", "group_mode", "caps", "r", "scatter", "curve"}
 """Settings that the data decide."""
 
 
@@ -193,3 +193,14 @@ def test_likelihoods(rng, likelihood):
     quantile = likelihood.quantile(0.8, draws, nuisances)
     assert np.mean(new <= quantile) >= 0.77
     assert np.mean(new < quantile) <= 0.83
+
+
+def test_pairs_are_all_pairs():
+    """What continuous integration samples: every two of likelihood, prior and update."""
+
+    def pairs_of(samplers):
+        named = [(name_of(a), name_of(b), update) for a, b, update in samplers]
+        return {(i, j, own[i], own[j]) for own in named for i, j in ((0, 1), (0, 2), (1, 2))}
+
+    assert pairs_of(PAIRS) == pairs_of(SAMPLERS)
+    assert len(PAIRS) == len(LIKELIHOODS) * len(CORE_PRIORS)

@@ -8,6 +8,7 @@ from tests.mutants.of_choice import CHOICE
 from tests.mutants.of_data import DATA
 from tests.mutants.of_inference import ENGINE, INFER
 from tests.mutants.of_kernels import KERNELS
+from tests.mutants.of_likelihoods import KINDS
 from tests.mutants.of_model import LIKELIHOODS, MODEL, PRIORS
 from tests.mutants.of_pages import COMMAND, REPORT
 from tests.mutants.of_posterior import POSTERIOR
@@ -21,6 +22,7 @@ MUTANTS: list[Mutant] = [
     *MODEL,
     *PRIORS,
     *LIKELIHOODS,
+    *KINDS,
     *DATA,
     *TABLES,
     *CHECKPOINT,

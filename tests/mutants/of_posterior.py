@@ -156,7 +156,7 @@ POSTERIOR = [
     ),
     Mutant(
         "R-hat without the folded draws",
-        "posterior/diagnostics.py",
+        "infer/diagnostics.py",
         "np.maximum(_rhat(scores), _rhat(_normal_scores(folded)))",
         "_rhat(scores)",
         ("tests/test_diagnostics.py",),

@@ -46,7 +46,14 @@ def choose_by_moments(moments: Moments, count: int, levels: int | None = None) -
             ],
         )
     if not moments.whole or low < 0 or high - low < 2 or high > MOST_COUNT:
-        return Choice("gaussian", [])
+        what = "whole numbers, but no counts" if moments.whole else "real numbers"
+        return Choice(
+            "gaussian",
+            [
+                f"The values are {what}: treated with normal noise (likelihood='student-t' "
+                "withstands outliers)."
+            ],
+        )
     if low >= 1 and high <= MOST_RATING and (levels is None or levels >= high - low):
         return Choice(
             "ordinal",

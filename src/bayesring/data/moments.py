@@ -22,7 +22,7 @@ CHUNK = 2**20
 class Tally(NamedTuple):
     """What a first pass over values finds; tallies of parts add up."""
 
-    count: int = 0
+    n: int = 0
     total: int = 0
     """Their sum, in units of 2^-1074."""
     smallest: float = inf
@@ -53,7 +53,7 @@ class Tally(NamedTuple):
     def plus(self, other: Tally) -> Tally:
         """Both parts together."""
         return Tally(
-            self.count + other.count,
+            self.n + other.n,
             self.total + other.total,
             min(self.smallest, other.smallest),
             max(self.largest, other.largest),
@@ -65,7 +65,7 @@ class Tally(NamedTuple):
     @property
     def mean(self) -> float:
         """The mean, rounded once."""
-        return self.total / (self.count << UNIT)
+        return self.total / (self.n << UNIT)
 
     @property
     def _exponent(self) -> int:
@@ -86,7 +86,7 @@ class Tally(NamedTuple):
 
     def moments(self, squares: int) -> Moments:
         """The moments, given the `squares` of all parts."""
-        deviation = sqrt(squares / (self.count << UNIT))
+        deviation = sqrt(squares / (self.n << UNIT))
         return Moments(
             self.mean,
             ldexp(deviation, self._exponent),
@@ -95,7 +95,7 @@ class Tally(NamedTuple):
             self.binary,
             0.0,
             self.whole,
-            self.exposure / (self.count << UNIT),
+            self.exposure / (self.n << UNIT),
         )
 
 

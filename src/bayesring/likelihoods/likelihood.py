@@ -267,6 +267,15 @@ class Likelihood(ABC):
         """
         return self
 
+    @property
+    def moves(self) -> bool:
+        """Whether `moved` changes anything."""
+        return False
+
+    def moved(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
+        """f (draws, n) from which cells are predicted, as calibrated; `log_prob` is of f itself."""
+        return fitted
+
     ranks_calibrate: ClassVar[bool] = False
     """Whether `calibrate_by_ranks` wants to see ranks of values that were left out."""
 
