@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
-CHECKED := src tests paper examples docs/skeletons
+CHECKED := src tests paper examples docs/skeletons $(wildcard docs/*.py)
 BAYESRING_DATA ?= $(wildcard ../shared/data)
 export BAYESRING_DATA := $(abspath $(BAYESRING_DATA))
 ifeq ($(BAYESRING_DATA),)
@@ -29,8 +29,9 @@ $(VENV)/.installed: pyproject.toml
 demo: setup  ## complete a hyperspectral scene from 1 % of its cells; pictures in demo/
 	$(BIN)/bayesring demo
 
-examples: setup  ## run the examples and write their pages, with pictures, to docs/examples
+examples: setup  ## run the examples and the code on the pages; write output and pictures into docs
 	$(BIN)/python examples/render.py
+	$(BIN)/python docs/pages.py
 
 lint: setup  ## style, spelling, direction of imports
 	$(BIN)/ruff check $(CHECKED)
@@ -68,8 +69,9 @@ fuzz: setup  ## generated and damaged input, CASES=100000 by default: refused in
 soak: setup  ## fit, save, load, predict and complete for an hour, or MINUTES=n: memory and files stay as they are
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60)
 
-docs: setup  ## check links, examples, skeletons and the architecture page
-	$(BIN)/python -m pytest tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
+docs: setup  ## build the site into build/site, warnings as errors, and check its links, code and examples
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
+	$(BIN)/python -m pytest -m "not slow" tests/test_site.py tests/test_pages.py tests/test_docstrings.py tests/test_documents.py tests/test_readme.py tests/test_examples.py tests/test_skeletons.py
 
 # Tests that need neither a browser nor peers; the others do not depend on versions any more than these do.
 OLDEST_TESTS ?= tests/contract tests/kernels tests/sampling/test_conditionals.py $(wildcard tests/test_*.py)
@@ -99,8 +101,8 @@ $(VENV)/.peers: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group paper --editable .
 	@touch $@
 
-bench: $(VENV)/.peers  ## measure speed and memory against goals and other programs, into the README; QUICK=1 only prints, LARGE=1 does more
-	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out paper/results/bench.json --readme README.md) $(if $(LARGE),--large)
+bench: $(VENV)/.peers  ## measure speed and memory against goals and other programs, into docs/speed.md; QUICK=1 only prints, LARGE=1 does more
+	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out paper/results/bench.json --page docs/speed.md) $(if $(LARGE),--large)
 
 bench-check: setup  ## fail if a scan is 30 % slower than the committed figure
 	$(BIN)/python -m paper.bench --check paper/results/bench.json
@@ -108,8 +110,8 @@ bench-check: setup  ## fail if a scan is 30 % slower than the committed figure
 bench-against: setup  ## compare scans with another commit, in turn: COMMIT=..., by default the one of same-bits
 	$(BIN)/python -m paper.bench.against $(if $(COMMIT),--commit $(COMMIT)) $(if $(ONLY),--only '$(ONLY)') $(if $(LARGE),--memory 1000000 --memory 10000000)
 
-accuracy: $(VENV)/.peers  ## the defaults on six real data sets next to the paper and SMURFF, into the README
-	$(BIN)/python -m paper.readme_accuracy
+accuracy: $(VENV)/.peers  ## the defaults on six real data sets next to the paper and SMURFF, into README and docs/accuracy.md
+	$(BIN)/python -m paper.accuracy_tables
 
 # make reproduce QUICK=1 OUT=folder       a smoke test of every path, into folder/quick
 # make reproduce WHAT=binary ONLY='Enron/TTWOPT DBLP' JOBS=1

@@ -109,9 +109,10 @@ def main() -> None:
 
 PAGE = """# How far the intervals can be trusted
 
-Made by `make reliability`; the numbers behind it are in `paper/results/reliability.json` and
-`paper/results/coverage.json`. A run that was stopped goes on where it ended; `QUICK=1` makes two
-tables of each kind, `AGAIN=1` measures the real data anew.
+`make reliability` measures coverage and writes this page. The numbers behind it are in
+`paper/results/reliability.json` and `paper/results/coverage.json`. An interrupted run resumes where
+it stopped; `QUICK=1` simulates two tables of each kind, and `AGAIN=1` repeats the measurements on
+real data.
 
 ## Real data
 
@@ -125,18 +126,18 @@ honest 90 % interval contains 90 % of them. Means over seeds {seeds}, with the r
 
 ## Simulated tables
 
-Tables with a ring of rank 2 behind them, 15 to 33 % of their cells known, were fitted with two
-chains of 200 + 100 scans and everything else at its default, and up to 2,000 of the hidden cells
-looked up. Coverage is the mean over as many tables as the fourth column says; 200 are meant (10 of
-50,000 observations), and `make reliability` adds what is missing. It should be within 3 points of
-its level, 5 with 150 observations and 7 with 50; "off" says where it is not, and "open" where so
-few tables cannot tell.
+We simulated tables from rings of rank 2 with 15 to 33 % of the cells known, fitted each with two
+chains of 200 + 100 scans and otherwise default settings, and checked up to 2,000 hidden cells per
+table. Coverage is averaged over the number of tables in the fourth column. The aim is 200 tables
+per row (10 where there are 50,000 observations); each run of `make reliability` adds some that are
+missing. Coverage should be within 3 points of its level, within 5 at 150 observations and within 7
+at 50. Rows outside that range are marked "off"; rows with too few tables to tell are marked "open".
 
-Of binary tables, where about 8 % of the values are ones, the true probabilities are looked up in
-the intervals for probabilities (`noise=False`), and the calibration error is the mean gap between
-predicted probability and share of ones in ten bins. The width is that of 90 % intervals, in
-deviations of the signal; beside it is that of the trivial interval, mean +- 1.64 standard
-deviations of the training values, and beside the RMSE that of the mean of the training values.
+In binary tables about 8 % of the values are ones. There we check whether the true probability lies
+in the interval for the probability (`noise=False`). The calibration error is the mean gap, over ten
+bins, between predicted probabilities and observed shares of ones. Widths are those of 90 %
+intervals, in standard deviations of the signal. The trivial width is that of the mean +- 1.64
+standard deviations of the training values, and the trivial RMSE that of predicting their mean.
 Widths and RMSE are medians over tables.
 
 {simulated}
@@ -151,21 +152,22 @@ posterior variance bounds the noise from below. The sizes of the held-out errors
 standard deviations, determine how much to stretch or shrink the intervals of each level. The chains
 then continue with all of the training data. Hidden cells are never used.
 
-With fewer than 2,000 observations a tenth says too little. There, when the chains have ended, they
-go on for a few scans without an eighth of the observations, and without each other eighth in turn,
-and where the values left out lie in their predictive distributions sets the tails.
+With fewer than 2,000 observations, a tenth is too small a sample. Instead, once the chains have
+ended, they run for a few more scans without one eighth of the observations, then without the next
+eighth, and so on. Where the omitted values fall in their predictive distributions determines the
+tails.
 
-Online EM by itself knows too little of what it does not know: its rings are the starts of short
-chains of the Gibbs sampler, which make the draws and the calibration. Only for data in files, or
-more than 131,072 observations, do its draws remain normal around the rings.
+Online EM on its own underestimates its uncertainty. Its rings therefore serve as starting points of
+short Gibbs chains, which provide the draws and the calibration. Only for data in files, or with
+more than 131,072 observations, are draws taken from a normal distribution around each ring.
 
 ## What it does not promise
 
-The calibration holds on average over cells like the training cells; `ring.check()` looks for
-what it cannot mend, by refits of simulated values. It does not make each slice's
-intervals right if some slices are much noisier than others, nor those of cells unlike the known
-ones (a new station, the months after the last). Standard deviations and predictive samples, and so
-CRPS, follow the intervals; the log score is that of the normal mixture itself.
+Calibration holds on average, over cells that resemble the training cells. It does not guarantee
+each slice's intervals if some slices are much noisier than others, or those of cells unlike the
+known ones (a new station, the months after the last). `ring.check()` looks for such problems by
+refitting simulated values. Standard deviations and predictive samples, and hence CRPS, follow the
+calibrated intervals; the log score is that of the uncalibrated mixture.
 """
 
 MUTATION_RUN = """
@@ -178,19 +180,19 @@ the catalogue names for it are run. The run passes if these tests pass without a
 one of them fails with each. Every package has such bugs; many modules have none. `make test` checks
 that each bug can still be planted, without planting it.
 
-So it shows that these bugs would be noticed by these tests, on the machine where it was run. It
-shows no more. The bugs were written by hand, those first that an audit had found to pass, and tests
-were written for them: that all are noticed says nothing of the share of other bugs that would be.
-Nothing is said of bugs in two places at once, of the script of the report page, of `paper/`, or of
-any number in the tables above.
+A passing run shows that these tests would notice these bugs, on the machine where it was run, and
+no more. The bugs were written by hand, starting with those that an audit had slipped past the
+tests, and tests were then written to catch them. That all are caught therefore says little about
+other bugs. It says nothing about bugs in two places at once, the script of the report page,
+`paper/`, or any number in the tables above.
 
 ## What was fuzzed
 
-`make fuzz` gives the library, its command line and every reader input that was generated or
-damaged, in a process that is watched: each case must work or be refused in one sentence. An error
-of another library, a crash, no answer within ten seconds, a wrong shape, or a cell, key or row that
-comes back changed is a failure. Counts of seed 1, put together from several runs that were made
-while what they found was being fixed:
+`make fuzz` feeds generated and damaged input to the library, its command line and every reader, in
+a watched process. Each case must either work or be rejected in one sentence. An exception from
+another library, a crash, no answer within ten seconds, a wrong shape, or a cell, key or row that
+comes back changed counts as a failure. The counts are for seed 1, combined from several runs made
+while the bugs they found were being fixed:
 
 | target | cases | work | refused | failed |
 |---|---|---|---|---|
@@ -214,10 +216,10 @@ while what they found was being fixed:
 | command | 981 | 138 | 843 | 0 |
 | all | 100,006 | 30,788 | 69,217 | 1 |
 
-The failure is a NetCDF file whose damage makes HDF5 itself work for more than ten seconds on one
-text; read NetCDF files from strangers in a process of their own. `make soak` went through 2,344
-cycles of fit, save, load, predict and complete in an hour: memory grew by 0.01 MB per 100 cycles,
-no file stayed open, and all repeated seeds gave the same bits.
+The one failure is a damaged NetCDF file that keeps HDF5 itself busy for more than ten seconds over
+a single string; read NetCDF files from strangers in a separate process. `make soak` went through
+2,344 cycles of fit, save, load, predict and complete in an hour: memory grew by 0.01 MB per 100
+cycles, no file stayed open, and all repeated seeds gave the same bits.
 """
 
 

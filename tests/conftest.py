@@ -21,6 +21,15 @@ def pytest_report_header(config):
     return f"seed: {config.getoption('--seed')}"
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Add the tests that were skipped, and why, to the file that `BAYESRING_SKIPPED` names."""
+    if path := os.environ.get("BAYESRING_SKIPPED"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            for report in terminalreporter.stats.get("skipped", []):
+                reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else "skipped"
+                file.write(f"{report.nodeid}: {reason.removeprefix('Skipped: ')}\n")
+
+
 @pytest.fixture
 def seed(request) -> int:
     """Seed of a statistical test; printed with the failure, since it is a local of the test."""

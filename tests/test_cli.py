@@ -522,7 +522,9 @@ def test_demo_leaves_pictures_numbers_and_a_report(quick_demo, tmp_path):
     assert 0.5 < numbers["coverage"] <= 1
     for name in ("completion.png", "rank.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
-    assert "Results</h2>" in (tmp_path / "out" / "report.html").read_text()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "What it says</h2>" in page
+    assert "row × column × band" in page
     assert f"{numbers['psnr']:.2f} dB" in (tmp_path / "out" / "report.md").read_text()
 
 

@@ -23,7 +23,7 @@ def bench(
     ] = False,
     large: Annotated[bool, typer.Option("--large", help="Also 100 million observations.")] = False,
     out: Annotated[Path | None, typer.Option(help="JSON file for the figures.")] = None,
-    readme: Annotated[Path | None, typer.Option(help="README to update.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Page to update, docs/speed.md.")] = None,
     check: Annotated[
         Path | None, typer.Option(help="Only check that scans are not slower than in this file.")
     ] = None,
@@ -46,8 +46,8 @@ def bench(
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(result, indent=1) + "\n")
-    if readme is not None:
-        suite.write_readme(readme, result)
+    if page is not None:
+        suite.write_page(page, result)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""All measurements together: table, JSON, README, and the check that nothing got slower."""
+"""All measurements together: table, JSON, page, and the check that nothing got slower."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ SLOWER = 1.3
 REPEATS = (15, 60)
 """Repeats of the first and, if a scan looks slow, of the second measurement of `check`."""
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+WITHDRAWN = {
+    "scan of SMURFF (K = 25) against ours, fixed prior, threads: 2": 6.435906683684813,
+    "scan of SMURFF (K = 25) against ours, hierarchical prior, threads: 2": 5.964690532636353,
+}
+"""Figures found to be wrong, by row: SMURFF was held to one thread. New ones are shown."""
 
 
 def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:
@@ -72,7 +77,7 @@ def check(committed: Path) -> list[str]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The rows with a goal, as a table for the README."""
+    """The rows with a goal, as a table for the page on speed."""
     about = result["machine"]
     lines = [
         f"{about['processor']}, {about['cores']} cores, numba {about['numba']}, with a load of "
@@ -87,13 +92,15 @@ def markdown(result: dict[str, Any]) -> str:
         sign = "at least" if row["at_least"] else "at most"
         value = "not measured" if row["value"] is None else f"{row['value']:.3g} {row['unit']}"
         missed = " (missed)" if row["met"] is False else ""
+        if WITHDRAWN.get(row["name"]) == row["value"] is not None:
+            value, missed = "withdrawn, to be measured anew", ""
         lines.append(f"| {row['name']} | {value}{missed} | {sign} {row['goal']:g} |")
     return "\n".join(lines)
 
 
-def write_readme(readme: Path, result: dict[str, Any]) -> None:
-    """Put the table between the markers of the README."""
-    text = readme.read_text()
+def write_page(page: Path, result: dict[str, Any]) -> None:
+    """Put the table between the markers of a page."""
+    text = page.read_text()
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    readme.write_text(f"{before}{BEGIN}\n{markdown(result)}\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n{markdown(result)}\n{END}{after}")

@@ -34,6 +34,17 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : the two labels, sorted; the other attributes are those of `TensorRing`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesring import TensorRingClassifier
+    >>> X = np.argwhere(np.random.default_rng(0).random((9, 8, 7)) < 0.5)    # known cells
+    >>> y = np.where(np.sin(X[:, 0]) + 0.3 * X[:, 1] > 1, "yes", "no")       # their labels
+    >>> settings = {"warmup": 30, "draws": 20, "chains": 2, "progress": False}    # a short fit
+    >>> links = TensorRingClassifier(random_state=0, **settings).fit(X, y)
+    >>> links.classes_.tolist()
+    ['no', 'yes']
     """
 
     def __init__(
@@ -92,7 +103,21 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
     ) -> Self:
-        """Sample the posterior given the labels `y` (n,) at the rows of `X`; see `TensorRing`."""
+        """Sample the posterior given the labels `y` (n,) at the rows of `X`; see `TensorRing`.
+
+        Returns
+        -------
+        self
+            The estimator, fitted.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(X, columns=["user", "item", "week"]).assign(bought=y)
+        >>> fitted = TensorRingClassifier(2, **settings).fit(table, value="bought")
+        >>> fitted.predict(table.head(3)).shape
+        (3,)
+        """
         self._refuse_other_likelihoods()
         if y is not None and value is not None:
             raise ValueError(f"values are given twice: as y and as the column {value!r}.")
@@ -133,7 +158,20 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         *,
         shape: tuple[int, ...] | None = None,
     ) -> Self:
-        """Continue with new observations; `classes` lists both labels if one is still missing."""
+        """Continue with new observations; `classes` lists both labels if one is still missing.
+
+        Returns
+        -------
+        self
+            The estimator, which has learned from the new observations.
+
+        Examples
+        --------
+        >>> stream = TensorRingClassifier(2, inference="online-em", epochs=5, **settings)
+        >>> stream = stream.partial_fit(X[:150], y[:150], classes=["no", "yes"])
+        >>> stream.partial_fit(X[150:], y[150:]).n_observations_ == len(y)
+        True
+        """
         if not hasattr(self, "posterior_"):
             if classes is None:
                 return self.fit(X, y, shape=shape)
@@ -146,25 +184,69 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         return self
 
     def fold_in(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
-        """A new model that also knows the labels of new observations; see `TensorRing`."""
+        """A new model that also knows the labels of new observations; see `TensorRing`.
+
+        Returns
+        -------
+        TensorRingClassifier
+            A new model; this one stays as it is.
+
+        Examples
+        --------
+        >>> links.fold_in([[9, 0, 0], [9, 1, 0]], ["yes", "no"]).shape_
+        (10, 8, 7)
+        """
         self._posterior()
         if y is None and self.labels_.value is not None and is_table(X):
             X, y = take_column(X, self.labels_.value)
         return super().fold_in(X, None if y is None else _codes(y, self.classes_)[1], shape=shape)
 
     def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
-        """The more probable label at each row of `X`, (n,)."""
+        """The more probable label at each row of `X`, (n,).
+
+        Returns
+        -------
+        array (n,)
+            Labels.
+
+        Examples
+        --------
+        >>> set(links.predict(X).tolist()) <= {"no", "yes"}
+        True
+        """
         likely = self.predict_proba(X)[:, 1] > 0.5
         return np.asarray(self.classes_[likely.astype(int)])
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the two labels, (n, 2), in the order of `classes_`."""
+        """Probabilities of the two labels, (n, 2), in the order of `classes_`.
+
+        Returns
+        -------
+        array (n, 2)
+            Probabilities, which add up to one.
+
+        Examples
+        --------
+        >>> links.predict_proba(X[:4]).sum(axis=1).round(6).tolist()
+        [1.0, 1.0, 1.0, 1.0]
+        """
         posterior, coords = self._locate(X)
         one, _ = posterior.moments(coords)
         return np.column_stack([1.0 - one, one])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy of the predicted labels."""
+        """Accuracy of the predicted labels.
+
+        Returns
+        -------
+        float
+            Share of rows whose label is predicted.
+
+        Examples
+        --------
+        >>> links.score(X, y) > 0.8
+        True
+        """
         from sklearn.metrics import accuracy_score  # slow to load
 
         if y is None and self.labels_.value is not None and is_table(X):

@@ -33,6 +33,16 @@ class Comparison:
     names : the models, best first
     pointwise : log scores, (models, n), in the order of `names`
     notes : what to know about the comparison
+
+    Examples
+    --------
+    >>> from bayesring import Comparison
+    >>> import numpy as np
+    >>> print(Comparison(("a", "b"), np.array([[-1.0, -1.2, -0.9], [-1.5, -1.8, -1.3]])))
+    Mean log score of 3 values:
+      a    -1.0333
+      b    -1.5333
+    b is worse than a by 0.500 +- 0.058 per value.
     """
 
     names: tuple[str, ...]
@@ -41,7 +51,19 @@ class Comparison:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Mean log score of each model."""
+        """Mean log score of each model.
+
+        Returns
+        -------
+        dict
+            By the name of the model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> bayesring.Comparison(("a", "b"), np.array([[-1.0, -2.0], [-2.0, -3.0]])).scores
+        {'a': -1.5, 'b': -2.5}
+        """
         means = self.pointwise.mean(axis=1)
         return dict(zip(self.names, map(float, means), strict=True))
 
@@ -51,6 +73,17 @@ class Comparison:
 
         For each model but the best: sd(d) / sqrt(n), which is paired and thus much smaller than
         what the errors of both scores would suggest.
+
+        Returns
+        -------
+        dict
+            Pairs of mean and standard error, by the name of the model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> bayesring.Comparison(("a", "b"), np.array([[-1.0, -2.0], [-2.0, -3.0]])).differences
+        {'b': (-1.0, 0.0)}
         """
         gaps = self.pointwise[1:] - self.pointwise[0]
         errors = gaps.std(axis=1, ddof=1) / sqrt(gaps.shape[1])
@@ -58,7 +91,19 @@ class Comparison:
         return dict(zip(self.names[1:], pairs, strict=True))
 
     def sentences(self) -> list[str]:
-        """One per model that is not the best."""
+        """One per model that is not the best.
+
+        Returns
+        -------
+        list of str
+            Who is worse, by how much, and whether it may be chance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> bayesring.Comparison(("a", "b"), np.array([[-1.0, -2.0], [-2.0, -3.5]])).sentences()
+        ['b is worse than a by 1.25 +- 0.25 per value.']
+        """
         best, found = self.names[0], []
         for name, (gap, error) in self.differences.items():
             if error == 0.0 and gap == 0.0:
@@ -102,7 +147,19 @@ def compare(
 
     Returns
     -------
-    `Comparison`, with `scores`, `differences` with their standard errors, and `notes`
+    Comparison
+        `scores`, `differences` with their standard errors, and `notes`.
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing, compare
+    >>> test = np.arange(len(y)) % 4 == 0
+    >>> models = {
+    ...     f"rank {rank}": TensorRing(rank, shape=(9, 8, 7), **settings).fit(X[~test], y[~test])
+    ...     for rank in (1, 3)
+    ... }
+    >>> sorted(compare(models, X[test], y[test]).scores)
+    ['rank 1', 'rank 3']
     """
     named = _named_models(models)
     values = _values_by_name(named, y)

@@ -37,6 +37,18 @@ class Completion(Reporting):
 
     For real values, `std` and the interval from `lower` to `upper` describe a new observation,
     noise included. For binary values, all four describe the probability of a one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> array = np.add.outer(np.add.outer(np.arange(5.0), np.arange(6.0)), np.sin(np.arange(7.0)))
+    >>> array[1, 2, 3] = np.nan
+    >>> short = {"warmup": 30, "draws": 20, "chains": 2, "random_state": 0, "progress": False}
+    >>> completion = bayesring.complete(array, **short)
+    >>> bool(completion.lower[1, 2, 3] < completion.mean[1, 2, 3] < completion.upper[1, 2, 3])
+    True
+    >>> float(completion.std[0, 0, 0])    # known cells are kept
+    0.0
     """
 
     mean: Any
@@ -101,6 +113,21 @@ def complete(
     checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`; if the process is
         killed, the same call continues from the checkpoint
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
+
+    Returns
+    -------
+    Completion
+        `mean`, `std`, `lower` and `upper` in the form of `data`; `table`; `model`, the fitted ring.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesring import complete
+    >>> array = np.add.outer(np.add.outer(np.arange(5.0), np.arange(6.0)), np.sin(np.arange(7.0)))
+    >>> array[1, 2, 3] = np.nan
+    >>> completion = complete(array, warmup=30, draws=20, chains=2, random_state=0, progress=False)
+    >>> completion.mean.shape, completion.n_filled, bool(np.isnan(completion.mean).any())
+    ((5, 6, 7), 1, False)
     """
     if settings.get("shape") is not None:
         raise ValueError("shape is for coordinates; data given to complete have their own.")

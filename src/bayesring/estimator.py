@@ -104,6 +104,17 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     interrupted_ : whether the fit was interrupted, so that there are fewer draws than asked for
     held_out_ : what was predicted for training values before the chains saw them, a
         `bayesring.data.observations.HeldOut`, or None if none were held out
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesring import TensorRing
+    >>> X = np.argwhere(np.random.default_rng(0).random((9, 8, 7)) < 0.5)    # known cells
+    >>> y = np.sin(X[:, 0]) + 0.2 * X[:, 1] * np.cos(X[:, 2])                # their values
+    >>> settings = {"warmup": 30, "draws": 20, "chains": 2, "progress": False}    # a short fit
+    >>> ring = TensorRing(order=[2], random_state=0, **settings).fit(X, y)
+    >>> ring.shape_, ring.n_observations_ == len(y)
+    ((9, 8, 7), True)
     """
 
     def __init__(
@@ -192,6 +203,20 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         there and ends with the same bits; ``random_state=None`` then takes the seed of the first
         run. Interrupted when every chain has a draw, it keeps what there is, sets `interrupted_`
         and raises the interrupt again.
+
+        Returns
+        -------
+        self
+            The estimator, fitted.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(X, columns=["plot", "year", "species"]).assign(height=y)
+        >>> keys = ["plot", "year", "species"]
+        >>> fitted = TensorRing(2, **settings).fit(table, modes=keys, value="height")
+        >>> fitted.labels_.names
+        ('plot', 'year', 'species')
         """
         keep = Keep(checkpoint, checkpoint_every)
         extras = given_arguments(
@@ -330,7 +355,21 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
 
 
 def load(path: str | os.PathLike[str]) -> TensorRing:
-    """Read a model that `TensorRing.save` or `TensorRingClassifier.save` wrote."""
+    """Read a model that `TensorRing.save` or `TensorRingClassifier.save` wrote.
+
+    Returns
+    -------
+    TensorRing or TensorRingClassifier
+        The model, as it was when it was saved.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.ring")
+    >>> ring.save(path)
+    >>> bool((bayesring.load(path).predict(X) == ring.predict(X)).all())
+    True
+    """
     from bayesring.classifier import TensorRingClassifier
 
     kinds = {cls.__name__: cls for cls in (TensorRing, TensorRingClassifier)}

@@ -46,9 +46,15 @@ class Forecasting(Predicting):
 
         Returns
         -------
-        If a table was fitted, a table with keys, mean, std, lower and upper, as `predict_table`
-        gives; otherwise a `Prediction` of arrays, labelled ones if such was fitted. Their axis
-        `mode` has the length `steps`, or, given `cells`, they have one row per fibre.
+        table, or `Prediction` of arrays
+            A table with keys, mean, std, lower and upper if one was fitted, as `predict_table`
+            gives; otherwise arrays, labelled ones if such was fitted. Their axis `mode` has the
+            length `steps`, or, given `cells`, they have one row per fibre.
+
+        Examples
+        --------
+        >>> ring.forecast(2).mean.shape    # two more steps along the ordered mode
+        (9, 8, 2)
         """
         posterior, steps = self._posterior(), check_count(steps, "steps", 1)
         place = self._ordered_mode(mode)

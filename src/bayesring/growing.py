@@ -64,6 +64,18 @@ class Growing(Predicting):
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
         Interrupted, it leaves the model as it was.
+
+        Returns
+        -------
+        self
+            The estimator, which has learned from the new observations.
+
+        Examples
+        --------
+        >>> stream = TensorRing(2, inference="online-em", epochs=5, **settings)
+        >>> stream = stream.fit(X[:150], y[:150])
+        >>> stream.partial_fit(X[150:], y[150:]).n_observations_ == len(y)
+        True
         """
         if not hasattr(self, "posterior_"):
             fit: Any = self.fit  # type: ignore[attr-defined]
@@ -93,6 +105,16 @@ class Growing(Predicting):
         their observations; see `bayesring.posterior.folding`. Known slices, noise and rank stay as
         they are, so it takes moments; after many new observations, fit anew. This model does not
         change, and the new one does not go on with `partial_fit`.
+
+        Returns
+        -------
+        TensorRing
+            A new model; this one stays as it is.
+
+        Examples
+        --------
+        >>> ring.fold_in([[9, 0, 0], [9, 1, 0]], [0.4, 0.6]).shape_    # a tenth row of the tensor
+        (10, 8, 7)
         """
         posterior = self._posterior()
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)

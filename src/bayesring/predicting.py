@@ -1,4 +1,4 @@
-"""Methods of a fitted model: predictions, samples, scores, diagnostics, suggestions."""
+"""Methods of a fitted model: predictions, samples, scores, suggestions."""
 
 from __future__ import annotations
 
@@ -24,29 +24,19 @@ from bayesring.checks import (
 from bayesring.data import inputs
 from bayesring.data.labelled import tensor
 from bayesring.data.labels import Labels, NewLabels
-from bayesring.data.observations import HeldOut, Observations, standardised
+from bayesring.data.observations import HeldOut, Observations
 from bayesring.data.opentables import loaded, open_table
 from bayesring.data.tables import describe_new, values_of
 from bayesring.engine.streams import Purpose, aside
-from bayesring.infer import selfcheck
 from bayesring.infer.estimate import RingEstimate
-from bayesring.infer.precision import random_cells
-from bayesring.infer.selfcheck import SelfCheck
 from bayesring.infer.state import Trace
+from bayesring.inspecting import Inspecting
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior import Posterior
-from bayesring.posterior.convergence import (
-    Diagnostics,
-    DiagnosticWarning,
-    diagnose,
-)
-from bayesring.posterior.datatree import Training, to_datatree
-from bayesring.posterior.interchange import to_tensorly
 from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
 from bayesring.posterior.unseen import widen
 from bayesring.priors import Coupling, RingPrior
-from bayesring.reporting import Reporting
 
 NO_TABLE = (None, "xarray")
 """Kinds of data whose results are no tables."""
@@ -58,7 +48,7 @@ STATISTICS = {
 }
 
 
-class Predicting(Reporting):
+class Predicting(Inspecting):
     """Methods of a class that holds the result of a fit."""
 
     posterior_: Posterior
@@ -85,6 +75,17 @@ class Predicting(Reporting):
         alone. `X` holds coordinates or is a table with the key columns of the fit. Labels
         unknown to the fit are predicted as described in
         `bayesring.posterior.unseen`, with a warning unless their mode is ordered.
+
+        Returns
+        -------
+        array (n,), or a pair of them with `return_std`
+            Means or medians, and standard deviations.
+
+        Examples
+        --------
+        >>> mean, std = ring.predict([[3, 4, 5], [0, 0, 0]], return_std=True)
+        >>> mean.shape, bool((std > 0).all())
+        ((2,), True)
         """
         check_choice(point, "point", ("mean", "median"))
         posterior, coords = self._locate(X)
@@ -99,6 +100,17 @@ class Predicting(Reporting):
         """Lower and upper ends of the central interval of a new observation, (n,) each.
 
         With ``noise=False`` the interval is for its mean or probability.
+
+        Returns
+        -------
+        pair of arrays (n,)
+            Lower ends and upper ends.
+
+        Examples
+        --------
+        >>> lower, upper = ring.predict_interval([[3, 4, 5]], level=0.5)
+        >>> bool(lower[0] < upper[0])
+        True
         """
         posterior, coords = self._locate(X)
         return posterior.interval(coords, check_level(level), noise)
@@ -108,6 +120,19 @@ class Predicting(Reporting):
 
         The interval has probability `level`. It is for a new observation or, if values are binary,
         for the probability of a one, unless `noise` says otherwise.
+
+        Returns
+        -------
+        table
+            Key columns, mean, std, lower and upper, in the rows of `cells`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame(X, columns=["plot", "year", "species"]).assign(height=y)
+        >>> of_table = TensorRing(2, **settings).fit(table, value="height")
+        >>> list(of_table.predict_table(table.head(2)))
+        ['plot', 'year', 'species', 'mean', 'std', 'lower', 'upper']
         """
         cells = loaded(cells, "cells")
         posterior, coords = self._locate(cells)
@@ -120,7 +145,18 @@ class Predicting(Reporting):
         return inputs.beside_keys(cells, self.labels_, found._asdict())
 
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
-        """`predict` for every cell: an array of shape `shape_`, a `DataArray` if one was fitted."""
+        """`predict` for every cell: an array of shape `shape_`, a `DataArray` if one was fitted.
+
+        Returns
+        -------
+        array of shape `shape_`, or a pair of them with `return_std`
+            Means, and standard deviations.
+
+        Examples
+        --------
+        >>> ring.predict_tensor().shape
+        (9, 8, 7)
+        """
         posterior = self._posterior()
         check_fits(
             2 * 8 * prod(posterior.shape),
@@ -144,6 +180,16 @@ class Predicting(Reporting):
 
         Their quantiles are the ends of `predict_interval` at every level, up to chance. The same
         every time, unless `random_state` says otherwise.
+
+        Returns
+        -------
+        array (n_draws, n)
+            One joint draw of all cells per row.
+
+        Examples
+        --------
+        >>> ring.sample([[3, 4, 5], [0, 0, 0]], n_draws=30).shape
+        (30, 2)
         """
         posterior, coords = self._locate(X)
         own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state
@@ -159,6 +205,16 @@ class Predicting(Reporting):
         """R^2 of the predictions, or the mean log score if values are discrete.
 
         If `X` is a table, it may contain the values itself, in the value column of the fit.
+
+        Returns
+        -------
+        float
+            R^2, or the mean log score of discrete values; larger is better.
+
+        Examples
+        --------
+        >>> ring.score(X, y) > 0.9
+        True
         """
         X = loaded(X, "X")
         posterior, coords = self._locate(X)
@@ -173,81 +229,6 @@ class Predicting(Reporting):
         mean, _ = posterior.moments(coords)
         return float(r2_score(values, mean, sample_weight=sample_weight))
 
-    def diagnostics(self, X: Any = None) -> Diagnostics:
-        """Whether the chains can be trusted: R-hat, effective sample sizes, Monte Carlo errors.
-
-        Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
-        Its `problems` are what harms the answer, with what to do about it; it warns of them, once.
-        Its `notes` do not harm it.
-        """
-        found = self._diagnose(X)
-        self._warn_of(found, stacklevel=3)
-        return found
-
-    def _diagnose(self, X: Any = None) -> Diagnostics:
-        cells = None if X is None else self._known_coords(X)
-        posterior = self._posterior()
-        warmup = self.warmup_ if self.sampled_ else None
-        return diagnose(posterior, self.trace_, warmup, self.n_observations_, cells, self.seed_)
-
-    def _warn_of(self, found: Diagnostics, stacklevel: int) -> None:
-        if found.problems:
-            warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=stacklevel)
-
-    def check(self) -> SelfCheck:
-        """Whether the intervals can be believed on this table, by simulation.
-
-        Values are simulated from 20 of the kept draws at the training cells; together with the
-        observed ones, at most 5,000 in all, most of them are fitted anew at the rank found, and
-        the others are looked up in their predictive distributions. No more scans are made than the
-        fit took. The observed values are compared with the draws, too. ``print(ring.check())``
-        says in a sentence what came out; see `bayesring.infer.selfcheck`.
-        """
-        posterior, data = self._posterior(), self.observed_
-        if data is None:
-            raise ValueError(
-                "check() simulates values at the training cells, but the model has not kept them: "
-                "it was fitted from files, or to 500,000 observations or more."
-            )
-        data = standardised(data, posterior.location, posterior.scale)
-        scans = sum(len(trace.log_likelihood) for trace in self.trace_)
-        if not self.sampled_:
-            scans = sum(int(draws.scans[-1]) for draws in posterior.chains)
-        fitted = selfcheck.CheckedFit(
-            posterior.chains,
-            posterior.shape,
-            posterior.likelihood,
-            self.prior_,
-            data,
-            self.seed_,
-            scans,
-        )
-        from bayesring.progress import step_progress
-
-        with step_progress(bool(getattr(self, "progress", False)), selfcheck.REFITS) as step:
-            return selfcheck.run(fitted, posterior.engine, step)
-
-    def to_datatree(self, X: Any = None) -> Any:
-        """The draws as an `xarray.DataTree`, which both lines of ArviZ read: ``az.loo(tree)``.
-
-        Draws of noise and of the entries at `X`, or at some random cells; log likelihood, values
-        and replicates at the training cells, or at 2,000 of them; see
-        `bayesring.posterior.datatree`. ``arviz.InferenceData.from_datatree`` converts it.
-        """
-        posterior = self._posterior()
-        cells = random_cells(posterior.shape, self.seed_) if X is None else self._known_coords(X)
-        training = Training(self.observed_, self.seed_)
-        return to_datatree(posterior, self.trace_, self.sampled_, cells, training)
-
-    def to_tensorly(self, draw: int = 0) -> Any:
-        """One of the draws as a TensorLy `TRTensor`, in the units of the data.
-
-        Ranks are one higher than the ring's if a mean was subtracted from the values; see
-        `bayesring.posterior.interchange`. Do not average the cores of several draws: they are
-        defined only up to an invertible matrix on each bond.
-        """
-        return to_tensorly(self._posterior(), draw)
-
     def suggest(self, n: int = 10, candidates: Any = None) -> Any:
         """The `n` unobserved cells that are most worth measuring.
 
@@ -256,7 +237,15 @@ class Predicting(Reporting):
         table, restricts the choice. Without it all cells are compared, or a random 200,000 of them
         if the tensor has more.
 
-        Returns coordinates (n, D), or a table with the keys and `std` if the fit used a table.
+        Returns
+        -------
+        array (n, D), or a table
+            Coordinates, or keys and `std` if the fit used a table.
+
+        Examples
+        --------
+        >>> ring.suggest(3).shape
+        (3, 3)
         """
         posterior, n = self._posterior(), check_count(n, "n", 1)
         if candidates is None:
@@ -276,7 +265,17 @@ class Predicting(Reporting):
         return coords[free[rows]]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, without pickle; `bayesring.load` reads it."""
+        """Write the fitted model to one file, without pickle; `bayesring.load` reads it.
+
+        Returns
+        -------
+        None
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> ring.save(os.path.join(tempfile.mkdtemp(), "model.ring"))
+        """
         self._posterior()
         write_model(self, path)
 

@@ -29,6 +29,16 @@ class Scoring(Predicting):
         A log density in the units of the data, or a log probability if values are discrete. If `X`
         is a table, it may contain the values, in the value column of the fit. `bayesring.compare`
         tells models apart by these scores.
+
+        Returns
+        -------
+        array (n,)
+            One log density or log probability per row.
+
+        Examples
+        --------
+        >>> ring.log_score(X[:5], y[:5]).shape
+        (5,)
         """
         posterior, coords, values = self._known_values(X, y)
         return posterior.log_score(coords, values)
@@ -41,6 +51,16 @@ class Scoring(Predicting):
         values in the order of `observed_`, with what else is known of these: their exposures and
         errors, and a row of weight w counts w times; equal rows have become one. If chains were
         interrupted, as many draws of each as of the shortest.
+
+        Returns
+        -------
+        array (chains, draws, n)
+            One number per kept draw and row.
+
+        Examples
+        --------
+        >>> ring.log_likelihood(X[:5], y[:5]).shape    # two chains of twenty draws
+        (2, 20, 5)
         """
         if X is not None:
             posterior, coords, values = self._known_values(X, y)

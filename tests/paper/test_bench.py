@@ -1,4 +1,4 @@
-"""The command that measures speed: rows, JSON, README, and the check against them."""
+"""The command that measures speed: rows, JSON, page, and the check against them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,32 @@ from paper.bench.epochs import TimedRing
 from paper.bench.timing import Measurement, TimedChain, random_data
 
 
-def test_bench_prints_rows_and_writes_json_and_readme(monkeypatch, tmp_path):
+def test_bench_prints_rows_and_writes_json_and_a_page(monkeypatch, tmp_path):
     rows = [
         Measurement("a scan", 2.0, "x", 3.0, note="so far"),
         Measurement("a peer", None, "x", note="absent"),
     ]
     monkeypatch.setattr(suite, "measure", lambda quick, large: iter(rows))
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{suite.BEGIN}\nold\n{suite.END}\nafter\n")
-    arguments = ["--out", str(tmp_path / "b.json"), "--readme", str(readme)]
+    page = tmp_path / "speed.md"
+    page.write_text(f"before\n{suite.BEGIN}\nold\n{suite.END}\nafter\n")
+    arguments = ["--out", str(tmp_path / "b.json"), "--page", str(page)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     for word in ("a scan", "missed", "so far", "not measured"):
         assert word in result.output
     assert json.loads((tmp_path / "b.json").read_text())["rows"][0]["met"] is False
-    assert "| a scan | 2 x (missed) | at least 3 |" in readme.read_text()
-    assert "old" not in readme.read_text()
-    assert readme.read_text().endswith("after\n")
+    assert "| a scan | 2 x (missed) | at least 3 |" in page.read_text()
+    assert "old" not in page.read_text()
+    assert page.read_text().endswith("after\n")
+
+
+def test_a_withdrawn_figure_is_not_shown_until_it_is_measured_anew():
+    name, value = next(iter(suite.WITHDRAWN.items()))
+    for measured, shown in ((value, "withdrawn"), (value / 2, "x faster")):
+        text = suite.markdown(suite.to_json([Measurement(name, measured, "x faster", 3.0)]))
+        assert f"| {name} | " in text
+        assert shown in text.splitlines()[-1]
+        assert ("6.44" in text) is False
 
 
 @pytest.mark.parametrize(("value", "code"), [(1.2, 0), (1.4, 1)])

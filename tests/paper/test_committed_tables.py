@@ -7,10 +7,10 @@ import json
 import pytest
 
 from paper import (
+    accuracy_tables,
     comparison,
     coverage,
     rank_study,
-    readme_accuracy,
     reliability,
     reproduction_page,
     scale,
@@ -19,7 +19,6 @@ from paper.bench import suite
 from paper.results_store import COMMITTED, ROOT, ResultsStore
 
 RESULTS = ROOT / COMMITTED
-README = (ROOT / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +51,24 @@ def test_the_page_on_the_reproduction(written):
     assert (written / "reproduction.md").read_bytes() == committed
 
 
-def between(begin, end):
-    return README.split(begin)[1].split(end)[0]
+def between(path, module):
+    return path.read_text().split(module.BEGIN)[1].split(module.END)[0]
 
 
 def test_accuracy_in_the_readme(store):
-    found = between(readme_accuracy.BEGIN, readme_accuracy.END)
-    assert found == f"\n{readme_accuracy.table(store)}"
+    found = between(accuracy_tables.README, accuracy_tables)
+    assert found == f"\n{accuracy_tables.short_table(store)}"
 
 
-def test_speed_in_the_readme():
+def test_accuracy_on_its_page(store):
+    found = between(accuracy_tables.PAGE, accuracy_tables)
+    assert found == f"\n{accuracy_tables.table(store)}"
+
+
+def test_speed_on_its_page():
     result = json.loads((RESULTS / "bench.json").read_text())
-    assert between(suite.BEGIN, suite.END) == f"\n{suite.markdown(result)}\n"
+    found = between(ROOT / "docs" / "speed.md", suite)
+    assert found == f"\n{suite.markdown(result)}\n"
 
 
 def test_the_page_on_reliability():

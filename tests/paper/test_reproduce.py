@@ -16,11 +16,11 @@ from bayesring.datasets.dataset import Dataset, Description, numbered, whole
 from bayesring.datasets.splits import Fold
 from paper import (
     accuracy,
+    accuracy_tables,
     comparison,
     contenders,
     published,
     rank_study,
-    readme_accuracy,
     reproduction_page,
     scale,
     studies,
@@ -214,7 +214,7 @@ def test_the_short_table_of_the_readme(store):
     bins = np.ones((4, 10)).tolist()
     keep(store, "Enron", "bayesring", folds=[0, 1], AUC=0.98, accuracy=0.95, bins=[bins, bins])
     keep(store, "Indian Pines", "bayesring", PSNR=33.0, SSIM=0.9, coverage=0.91)
-    table = readme_accuracy.table(store)
+    table = accuracy_tables.table(store)
     assert table.count("\n") == 4
     for words in ("PSNR / SSIM | 29.71 / 0.84 |", "2 of 5 folds", "cover 91.0%", "by chance"):
         assert words in table

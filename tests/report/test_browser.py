@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import combinations
 
 import pytest
 
@@ -21,6 +22,7 @@ from selenium.webdriver.support.ui import Select  # noqa: E402
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
+    pytest.mark.ci,
     pytest.mark.skipif(
         BROWSER is None or DRIVER is None,
         reason="needs Debian's packages chromium and chromium-driver",
@@ -98,6 +100,63 @@ def test_colours_fit_the_slice_or_all_slices(page):
     before = pictures(page)
     page.find_element(By.ID, "fit-colours").send_keys(Keys.SPACE)
     assert pictures(page)[2] != before[2]
+
+
+def test_scales_say_when_they_are_cut(page):
+    """By the numbers themselves: the ends of the values against those of the slice shown."""
+    cut = page.execute_script(
+        """
+        return panels.map(({panel, numbers, colours}) => {
+          const known = [...sliceOf(numbers)].filter((one) => !Number.isNaN(one));
+          const [low, high] = endsOf(numbers, colours);
+          const ends = [...panel.querySelectorAll(".scale span")].map((one) => one.textContent);
+          return [Math.min(...known) < low - 1e-3 * (high - low), ends[0].startsWith("≤"),
+                  Math.max(...known) > high + 1e-3 * (high - low), ends[1].startsWith("≥")];
+        })
+        """
+    )
+    for below, told_below, above, told_above in cut:
+        assert below <= told_below
+        assert above <= told_above
+    hidden = page.find_element(By.ID, "cut").get_attribute("hidden") is not None
+    assert hidden == (not page.find_elements(By.CSS_SELECTOR, ".scale.cut"))
+
+
+BOXES = """
+const bottom = document.querySelector("#profile svg").getBoundingClientRect().bottom;
+const groups = [...document.querySelectorAll(".row-ticks, .column-ticks")];
+const labels = [...document.querySelectorAll("#profile text.small")];
+return [
+  ...groups.map((one) => [...one.children]),
+  labels.filter((one) => one.getBoundingClientRect().top > bottom - 45),
+].map((group) => group.map((one) => {
+  const box = one.getBoundingClientRect();
+  return [box.left, box.right, box.top, box.bottom];
+}));
+"""
+TITLES = """
+const ticks = document.querySelectorAll(".row-ticks span, .column-ticks span");
+return [...ticks].map((one) => one.title);
+"""
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_labels_do_not_overlap(browser, tmp_path, width):
+    """Those beside the slices and below the profile, with labels as long as they come."""
+    long = ring_of(("a", "b", "c"), lambda place: f"a rather long label of level {place}", "v")
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(long.report(tmp_path / "report.html", progress=False).as_uri())
+    groups, titles = browser.execute_script(BOXES), browser.execute_script(TITLES)
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert len(groups) == 7
+    assert all(len(group) >= 2 for group in groups)
+    for group in groups:
+        for one, other in combinations(group, 2):
+            across = one[1] <= other[0] or other[1] <= one[0]
+            assert across or one[3] <= other[2] or other[3] <= one[2], group
+    assert titles
+    assert all(title.startswith("a rather long label") for title in titles)
 
 
 def test_arrow_keys_read_out_the_next_cell(page):

@@ -135,4 +135,7 @@ def test_the_script_makes_no_markup_of_labels():
     )
     in_markup = re.findall(r"<[^`]*?\$\{((?:\w+\()?)data\.(?:labels|names|value)\b", script)
     assert in_markup
-    assert set(in_markup) == {"escapeText("}
+    assert set(in_markup) == {"escapeText(", "shortText("}
+    short = re.search(r"function shortText\(text\) \{(.*?)\n\}", script, re.DOTALL)[1]
+    assert "return escapeText(text);" in short
+    assert re.findall(r"\$\{(.*?)\(", short) == ["escapeText", "escapeText"]

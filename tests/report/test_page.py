@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from base64 import b64decode
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,13 +17,15 @@ from bayesring import TensorRing, load
 from bayesring.command import cli
 from bayesring.likelihoods import Gaussian
 from bayesring.posterior.store import from_plain, storable_classes
-from bayesring.report import again, contents, explorer, markup, sections
+from bayesring.report import again, charts, contents, explorer, figures, markup, sections, svg
+from bayesring.report.cells import Likeness
+from bayesring.report.colours import CORRELATIONS, paint
 from bayesring.report.page import render
 from bayesring.report.summary import Score
 from bayesring.settings import resolve
 from tests.report.conftest import LABELS, QUICK, SHAPE
 
-SECTIONS = ("data", "found", "trust", "says", "again")
+SECTIONS = ("says", "trust", "data", "found", "again")
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +57,9 @@ def test_it_is_well_formed_and_has_all_sections(text):
     said = words(tree)
     for title in (
         "The data",
-        "The fit",
+        "What it says",
         "Can it be trusted?",
-        "Results",
+        "How it was fitted",
         "How to reproduce it",
         "Largest surprises",
         "Most uncertain cells",
@@ -224,6 +228,106 @@ def test_the_command_writes_the_same_bytes_every_time(real_ring, tmp_path):
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "three.html").read_bytes()
     assert len(list(tmp_path.iterdir())) == 4
     assert "Are the intervals calibrated?" in (tmp_path / "one.html").read_text()
+
+
+def test_what_it_says_comes_first_and_machinery_last(text):
+    places = [text.index(f'href="#{name}"') for name in SECTIONS]
+    assert places == sorted(places)
+    trust, found = text.index('<section id="trust"'), text.index('<section id="found"')
+    assert trust < text.index("Error on 400 values held out") < found
+    assert text.index("R-hat is below") > found
+
+
+def test_cells_are_told_by_their_labels(pages):
+    said = words(parsed(pages["real"]))
+    assert re.search(r"entry at kind \S+, place \d+, month 2001-\d\d-01, the worst of", said)
+    assert not re.search(r"entry \(\d", said)
+
+
+def test_correlations_diverge_from_white():
+    white, red, blue = paint(np.array([0.5, 1.0, 0.0]), CORRELATIONS).tolist()
+    assert min(white) > 240
+    assert red[0] > red[2]
+    assert blue[2] > blue[0]
+    for map_ in (charts, figures):
+        assert map_.CORRELATIONS == CORRELATIONS
+
+
+def test_the_map_of_similarity_is_white_at_zero(real_ring):
+    found = Likeness(np.arange(2), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    picture = charts.likeness_map(real_ring._fitted(), 0, found)
+    expected = svg.png(paint(np.array([[1.0, 0.5], [0.5, 1.0]]), CORRELATIONS))
+    assert expected in picture
+
+
+def test_a_label_that_is_cut_can_be_read_in_full():
+    long = "a label of thirty <letters> or so"
+    for picture in (
+        svg.heatmap(np.ones((1, 1)), "alt", CORRELATIONS, [long], [long], "rows", "columns"),
+        svg.chart([svg.Line(np.arange(3), np.arange(3.0))], "alt", "x", "y", x_ticks=[(1, long)]),
+    ):
+        tree = ElementTree.fromstring(picture)
+        cut = [each for each in tree.iter("text") if (each.text or "").endswith("…")]
+        assert cut
+        assert all(each.find("title").text == long for each in cut)
+
+
+@pytest.mark.parametrize("length", [1, 4, 10, 16, 40])
+@pytest.mark.parametrize("n", [2, 5, 60])
+def test_labels_along_a_chart_do_not_overlap(length, n):
+    labels = [f"{place:0{length}}"[-length:] for place in range(n)]
+    uneven = np.linspace(0, 1, n) ** 3
+    for ticks, ends in (
+        (svg.label_ticks(labels), (-0.5, n - 0.5)),
+        (svg.apart(list(zip(uneven, labels, strict=True)), 0.0, 1.0), (0.0, 1.0)),
+    ):
+        assert ticks
+        room = (svg.WIDTH - svg.LEFT - svg.RIGHT) / (ends[1] - ends[0])
+        places = [room * place for place, _ in ticks]
+        width = svg.LETTER * min(length, svg.LABEL_LENGTH)
+        assert all(after - before > width for before, after in pairwise(places))
+
+
+def test_traces_that_are_cut_say_so():
+    calm, wild = np.linspace(0, 1, 200), np.append(1e3, np.linspace(0, 1, 199))
+    assert not charts.is_cut([calm], 0)
+    assert charts.is_cut([calm, wild], 0)
+    assert not charts.is_cut([calm, wild], 1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [(0, 9, "neither"), (1, 9, "min"), (0, 8, "max"), (1, 8, "both")],
+)
+def test_scales_of_pictures_show_where_they_are_cut(low, high, ends):
+    assert figures.extend(np.append(np.arange(10.0), np.nan), low, high) == ends
+
+
+def test_the_page_tells_command_and_input(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{a},{b},{c},{a + b * c}" for a in range(4) for b in range(3) for c in range(3)]
+    (tmp_path / "my data.csv").write_text("\n".join(["kind,place,day,value", *rows]))
+    fit = ["fit", "my data.csv", "--modes", "kind,place,day", "--value", "value", "--rank", "1"]
+    options = ["--warmup", "20", "--draws", "9", "--chains", "1", "--jobs", "1", "-q"]
+    for model, other in (("one.ring", []), ("two.ring", ["--checkpoint", "run"])):
+        result = CliRunner().invoke(cli.app, [*fit, *options, *other, "-o", model])
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "one.ring").read_bytes() == (tmp_path / "two.ring").read_bytes()
+    page = load("one.ring").report("page.html", progress=False).read_text()
+    said = words(parsed(page))
+    assert (
+        "bayesring fit 'my data.csv' --modes kind,place,day --value value --rank 1 --chains 1 "
+        "--draws 9 --warmup 20 -o model.ring"
+    ) in said
+    digest = hashlib.sha256((tmp_path / "my data.csv").read_bytes()).hexdigest()
+    assert f"SHA-256 {digest}" in said
+    assert "ring.fit(table, modes=['kind', 'place', 'day'], value='value')" in said
+
+
+def test_a_model_made_in_python_has_no_command(real_ring):
+    said = words(parsed(render(real_ring._fitted(), lambda _: None)))
+    assert "From a shell" not in said
+    assert "200 observations of index by kind, place, month, given in Python" in said
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (3, 4, 2, 5), (1, 5, 2)])

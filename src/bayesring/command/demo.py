@@ -22,6 +22,7 @@ SHARE = 0.01
 KNOWN_CLIMATE = 0.1
 """Share of the climate table that has a value."""
 BANDS = (29, 120)
+MODES = ("row", "column", "band")
 WRITTEN = ("completion.png", "rank.png", "report.html", "result.json", "report.md")
 """Files that the demo leaves."""
 N_CHECKED = 50_000
@@ -60,7 +61,7 @@ def run_demo(seed: int = 0, **settings: Any) -> tuple[DemoResult, DemoPictures, 
     known = tuple(split.train.T)
     settings = {"chains": 2} | settings
     ring = TensorRing(shape=scene.shape, random_state=seed, **settings)
-    ring.fit(split.train, scene[known])
+    ring.fit(split.train, scene[known], modes=MODES)
 
     completed, deviation = ring.predict_tensor(return_std=True)
     completed[known], deviation[known] = scene[known], 0.0

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from bayesring.command import options
+from bayesring.command.origin import recorded
 from bayesring.command.screen import show_error
 
 UNBELIEVABLE, WRONG, INTERRUPTED = 1, 2, 130
@@ -32,7 +33,8 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*arguments: Any, **named: Any) -> None:
         try:
-            command(*arguments, **named)
+            with recorded(command, named):
+                command(*arguments, **named)
         except KeyboardInterrupt as interrupt:
             raise Interrupted from interrupt
 

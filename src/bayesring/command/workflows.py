@@ -12,6 +12,7 @@ import numpy as np
 from bayesring.checks import check_level
 from bayesring.choosing import AUTO, choose_likelihood
 from bayesring.command.noting import noting_warnings
+from bayesring.command.origin import remember
 from bayesring.command.outputs import check_apart, check_replaced
 from bayesring.command.preview import Preview, preview
 from bayesring.completion import fill_gaps, open_gaps
@@ -118,6 +119,7 @@ def complete_file(
     completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
     write_completion(target, completion, safe_cells, source)
     if model is not None:
+        remember(ring, source)
         ring.save(model)
     told = list(completion.notes)
     if extension(target) == ".npy":
@@ -165,6 +167,7 @@ def fit_file(
             with safety.interruptible(ring) as ended:
                 ring.fit_observations(observed, container.labels, container.kind, safety.checkpoint)
         notes += [*chosen_notes, *ended]
+    remember(ring, source)
     ring.save(model)
     return {
         "input": source,
@@ -201,6 +204,7 @@ def _fit_stream(
             ring.fit_rows(files, survey, safety.checkpoint)
         except ValueError:
             if hasattr(ring, "posterior_"):
+                remember(ring, source)
                 ring.save(model)
             raise
     rows = f"{survey.n_rows:,} rows were read as a stream, {survey.n_missing:,} without a value."

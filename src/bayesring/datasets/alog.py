@@ -47,7 +47,19 @@ DESCRIPTION = Description(
 
 
 def load_alog() -> Dataset:
-    """Values at some cells of (200, 100, 200): user, action, resource."""
+    """Values at some cells of (200, 100, 200): user, action, resource.
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_alog
+    >>> load_alog().shape
+    (200, 100, 200)
+    """
     users, actions, resources = SHAPE
     return Dataset(
         DESCRIPTION,

@@ -24,7 +24,19 @@ DESCRIPTION = Description(
 
 
 def load_birmingham() -> Dataset:
-    """Occupied places (30, 77, 18): car park, day, half-hour (as an hour of the day)."""
+    """Occupied places (30, 77, 18): car park, day, half-hour (as an hour of the day).
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_birmingham
+    >>> load_birmingham().shape
+    (30, 77, 18)
+    """
     order = {
         "day": FIRST_DAY + np.arange(DAYS),
         "half_hour": FIRST_HOUR + np.arange(HALF_HOURS) / 2,

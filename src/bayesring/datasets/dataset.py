@@ -18,7 +18,14 @@ N_FOLDS = 5
 
 @dataclass(frozen=True)
 class Description:
-    """Contents, source, licence, citation and protocol of a data set."""
+    """Contents, source, licence, citation and protocol of a data set.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_ushcn
+    >>> load_ushcn().description.name
+    'USHCN'
+    """
 
     name: str
     content: str
@@ -32,7 +39,13 @@ class Description:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set: all known cells, labels and positions of its modes, and what it is scored on."""
+    """A data set: all known cells, labels and positions of its modes, and what it is scored on.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_ushcn
+    >>> train, test = load_ushcn().split(0)
+    """
 
     description: Description
     shape: tuple[int, ...]

@@ -33,7 +33,19 @@ DESCRIPTION = Description(
 
 
 def load_dblp() -> Dataset:
-    """The ones (193,982) of (10000, 200, 10000): author, venue, keyword."""
+    """The ones (193,982) of (10000, 200, 10000): author, venue, keyword.
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_dblp
+    >>> load_dblp().shape
+    (10000, 200, 10000)
+    """
     path = fetch(
         "dblp/dblp.mat",
         "9edd7cbb65256472ae817f33ac2e05c3566921d037335ffba315ff535ea456db",

@@ -36,7 +36,19 @@ DESCRIPTION = Description(
 
 
 def load_enron() -> Dataset:
-    """Zeros and ones at some cells of (203, 203, 200): sender, receiver, time."""
+    """Zeros and ones at some cells of (203, 203, 200): sender, receiver, time.
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_enron
+    >>> load_enron().shape
+    (203, 203, 200)
+    """
     sender, receiver, time = SHAPE
     return Dataset(
         DESCRIPTION,

@@ -21,7 +21,19 @@ DESCRIPTION = Description(
 
 
 def load_hangzhou() -> Dataset:
-    """Passengers (80, 25, 108): station, day, slot of ten minutes (as an hour of the day)."""
+    """Passengers (80, 25, 108): station, day, slot of ten minutes (as an hour of the day).
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_hangzhou
+    >>> load_hangzhou().shape
+    (80, 25, 108)
+    """
     order = {"day": FIRST_DAY + np.arange(DAYS), "slot": FIRST_HOUR + np.arange(SLOTS) / 6}
     return load_traffic(
         "Hangzhou",

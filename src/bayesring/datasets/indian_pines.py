@@ -30,7 +30,19 @@ DESCRIPTION = Description(
 
 
 def load_indian_pines() -> Dataset:
-    """Radiance (145, 145, 200), 955 to 9604: row, column, band (by its wavelength in nm)."""
+    """Radiance (145, 145, 200), 955 to 9604: row, column, band (by its wavelength in nm).
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_indian_pines
+    >>> load_indian_pines().shape
+    (145, 145, 200)
+    """
     try:
         from tensorly.datasets import load_indian_pines as load
     except ImportError:

@@ -31,7 +31,19 @@ DESCRIPTION = Description(
 
 
 def load_kinship() -> Dataset:
-    """Zeros and ones (104, 104, 26): person, person, term."""
+    """Zeros and ones (104, 104, 26): person, person, term.
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_kinship
+    >>> load_kinship().shape
+    (104, 104, 26)
+    """
     path = fetch(
         "kinship/alyawarradata.mat",
         "0e3b39e139291e4efd5e62faa55896ca96c70cd0c925da0d0a3b92d330883cb0",

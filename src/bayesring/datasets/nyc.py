@@ -21,7 +21,19 @@ DESCRIPTION = Description(
 
 
 def load_nyc() -> Dataset:
-    """Trips (30, 30, 1464): origin, destination, hour."""
+    """Trips (30, 30, 1464): origin, destination, hour.
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_nyc
+    >>> load_nyc().shape
+    (30, 30, 1464)
+    """
     order = {"hour": FIRST_HOUR + np.arange(HOURS)}
     return load_traffic(
         "NYC",

@@ -49,7 +49,19 @@ Parts = dict[str, NDArray[Any]]
 
 
 def load_server_room() -> Dataset:
-    """Temperatures at some cells of (3, 3, 34, 1001): cooling, power, location, time in [0, 1]."""
+    """Temperatures at some cells of (3, 3, 34, 1001): cooling, power, location, time in [0, 1].
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_server_room
+    >>> load_server_room().shape
+    (3, 3, 34, 1001)
+    """
     cooling, power, location, steps = SHAPE
     time = {"time": np.arange(steps) / (steps - 1)}
     parts = _parts()

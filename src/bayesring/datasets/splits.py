@@ -18,14 +18,35 @@ class Split(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Training and test observations."""
+    """Training and test observations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesring.datasets import random_fold
+    >>> train, test = random_fold(np.ones((4, 5, 6)), share=0.25, seed=0)
+    >>> len(train.values), len(test.values)
+    (30, 90)
+    """
 
     train: Observations
     test: Observations
 
 
 def random_split(shape: tuple[int, ...], share: float, seed: int) -> Split:
-    """Draw a share of the cells for training, without replacement; all others are for testing."""
+    """Draw a share of the cells for training, without replacement; all others are for testing.
+
+    Returns
+    -------
+    Split
+        `train` and `test`, coordinates (n, D) each.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import random_split
+    >>> random_split((4, 5, 6), share=0.25, seed=0).train.shape
+    (30, 3)
+    """
     cells = prod(shape)
     order = np.random.default_rng(seed).permutation(cells)
     n_train = round(share * cells)
@@ -34,7 +55,20 @@ def random_split(shape: tuple[int, ...], share: float, seed: int) -> Split:
 
 
 def random_fold(tensor: FloatArray, share: float, seed: int) -> Fold:
-    """The observations of a random split of a fully known tensor."""
+    """The observations of a random split of a fully known tensor.
+
+    Returns
+    -------
+    Fold
+        `train` and `test` observations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesring.datasets import random_fold
+    >>> random_fold(np.ones((4, 5, 6)), share=0.25, seed=0).train.coords.shape
+    (30, 3)
+    """
     split = random_split(tensor.shape, share, seed)
     return Fold(*(Observations(part, tensor[tuple(part.T)], tensor.shape) for part in split))
 
@@ -46,6 +80,20 @@ def balanced_fold(
 
     The zeros are drawn from the other cells without replacement, and the rows are shuffled. One
     seed gives the same rows for every fold.
+
+    Returns
+    -------
+    Fold
+        `train` and `test` observations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesring.datasets import balanced_fold
+    >>> ones = np.array([[0, 0, 0], [1, 2, 3], [3, 4, 5], [2, 2, 2], [1, 0, 1]])
+    >>> fold = balanced_fold(ones, shape=(4, 5, 6), fold=0)
+    >>> len(fold.train.values), len(fold.test.values)
+    (8, 2)
     """
     if fold not in range(n_folds):
         raise ValueError(f"fold must be 0 to {n_folds - 1}, got {fold!r}.")

@@ -22,7 +22,14 @@ LISTED = 10**7
 
 
 class Simulation(NamedTuple):
-    """Observations and the underlying truth."""
+    """Observations and the underlying truth.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import make_ring
+    >>> len(make_ring((4, 5, 6), rank=2, missing=0.5).hidden().values)    # noise-free
+    60
+    """
 
     observations: Observations
     signal: Entries
@@ -66,6 +73,18 @@ def make_ring(
         the log odds, whose variance is 10^(snr / 10), 1 by default
     missing : share of the cells that are hidden
     binary : observe zeros and ones with log odds given by the ring, instead of real values
+
+    Returns
+    -------
+    Simulation
+        `observations`, and the truth at any cell.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import make_ring
+    >>> made = make_ring((8, 9, 10), rank=3, snr=20, missing=0.75, seed=0)
+    >>> made.observations.coords.shape, made.entries([[0, 1, 2]]).shape
+    ((180, 3), (1,))
     """
     rng = np.random.default_rng(seed)
     ranks = (rank,) * len(shape) if isinstance(rank, int) else tuple(rank)
@@ -94,7 +113,19 @@ def make_cp(
     binary: bool = False,
     seed: int | Sequence[int] = 0,
 ) -> Simulation:
-    """Draw a sum of `rank` outer products of standard normal vectors; else like `make_ring`."""
+    """Draw a sum of `rank` outer products of standard normal vectors; else like `make_ring`.
+
+    Returns
+    -------
+    Simulation
+        `observations`, and the truth at any cell.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import make_cp
+    >>> make_cp((8, 9, 10), rank=3, missing=0.75).observations.coords.shape
+    (180, 3)
+    """
     rng = np.random.default_rng(seed)
     factors = [rng.standard_normal((size, rank)) for size in shape]
     mean = reduce(np.multiply, [factor.mean(axis=0) for factor in factors]).sum()

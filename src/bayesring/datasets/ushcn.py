@@ -35,7 +35,19 @@ DESCRIPTION = Description(
 
 
 def load_ushcn() -> Dataset:
-    """Standardised values (17, 125, 156): variable, place, month."""
+    """Standardised values (17, 125, 156): variable, place, month.
+
+    Returns
+    -------
+    Dataset
+        Observations, labels, folds and description.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import load_ushcn
+    >>> load_ushcn().shape
+    (17, 125, 156)
+    """
     content = _content()
     series = content["data_series"]
     tensor = np.stack([series[variable][0] for variable in range(len(series))])
@@ -56,6 +68,17 @@ def ushcn_table(share: float = 1.0, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Columns of a long table of variable, place, month and value, with a share of values known.
 
     The others are NaN. The known values are the ones that `random_split` draws for training.
+
+    Returns
+    -------
+    dict of arrays
+        Columns by name, for ``pandas.DataFrame`` for example.
+
+    Examples
+    --------
+    >>> from bayesring.datasets import ushcn_table
+    >>> list(ushcn_table(share=0.1))
+    ['variable', 'place', 'month', 'value']
     """
     data = load_ushcn()
     known = np.zeros(data.shape, dtype=bool)

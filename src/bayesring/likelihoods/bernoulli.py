@@ -33,6 +33,13 @@ class Bernoulli(Likelihood):
     intercept : whether there is one; the paper has none
     spread : standard deviation of its prior
     scatter, curve : see `bayesring.model.chances`; a `scatter` of None is to be found
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.likelihoods import Bernoulli
+    >>> TensorRing(likelihood=Bernoulli(intercept=False)).likelihood.intercept
+    False
     """
 
     told: ClassVar[str] = "0 or 1"

@@ -30,14 +30,9 @@ class Gaussian(RealValued):
     """y_n ~ N(f_n, 1 / tau), tau ~ Ga(alpha0, beta0) cut off above `max_precision`.
 
     The cutoff is estimated in warm-up: the noise cannot be less than the held-out squared error in
-    excess of the posterior variance; see `RealValued`. Real noise is seldom normal: few values are
-    far off and the rest close, which is what `tails` are for.
-
-    With `noise_by`, every slice of one mode has a precision of its own, and these are alike as far
-    as the data say: see `bayesring.model.grouped_noise`.
-
-    Known errors of measurement e_n add to the noise: y_n ~ N(f_n, 1 / tau + e_n^2). A value known
-    only to lie between two ends contributes the probability of that interval.
+    excess of the posterior variance; see `RealValued`. With `noise_by`, every slice of one mode has
+    a precision of its own; see `bayesring.model.grouped_noise`. Known errors of measurement e_n add
+    to the noise: y_n ~ N(f_n, 1 / tau + e_n^2). A value between two ends has their probability.
 
     Parameters
     ----------
@@ -48,6 +43,11 @@ class Gaussian(RealValued):
         normal tails
     noise_by : name or number of the mode whose slices differ in noise; None if they do not
     group_mode, caps : number of that mode, and one cutoff per slice; found by the fit
+
+    Examples
+    --------
+    >>> from bayesring.likelihoods import Gaussian
+    >>> ring = TensorRing(likelihood=Gaussian(noise_by="sensor"))    # sensors differ in noise
     """
 
     carries: ClassVar[frozenset[str]] = frozenset({"weight", "offset", "error", "lower", "upper"})

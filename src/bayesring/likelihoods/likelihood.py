@@ -27,7 +27,14 @@ BISECTIONS = 200
 
 
 class Likelihood(ABC):
-    """Distribution of a value given its fitted entry."""
+    """Distribution of a value given its fitted entry.
+
+    Examples
+    --------
+    >>> from bayesring.likelihoods import Gaussian, Likelihood
+    >>> issubclass(Gaussian, Likelihood)
+    True
+    """
 
     # ---- Required: Gibbs needs the first four, prediction the rest.
 

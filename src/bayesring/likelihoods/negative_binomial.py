@@ -40,6 +40,13 @@ class NegativeBinomial(CountValued):
     centre, spread : of the intercept b; by default the centre is the logarithm of the mean count
     size, size_spread : median of r, and standard deviation of its logarithm
     max_size : upper end of r's support; None to estimate it, ``math.inf`` for none
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.likelihoods import NegativeBinomial
+    >>> TensorRing(likelihood=NegativeBinomial(size=2.0)).likelihood.size
+    2.0
     """
 
     size: float = 5.0

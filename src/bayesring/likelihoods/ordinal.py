@@ -32,6 +32,13 @@ class Ordinal(Likelihood):
     levels : number of categories; None to take the range of the values
     first, spread : of the first cut point
     gap, gap_spread : of the logarithms of the gaps
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.likelihoods import Ordinal
+    >>> TensorRing(likelihood=Ordinal(levels=5)).likelihood.levels
+    5
     """
 
     told: ClassVar[str] = "ordered categories"

@@ -30,6 +30,13 @@ class Poisson(CountValued):
     centre, spread : of the intercept b; by default the centre is the logarithm of the mean count
     excess : variance over mean, less one, at the mean count
     r : the size; None to choose it by `excess`
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.likelihoods import Poisson
+    >>> TensorRing(likelihood=Poisson(excess=0.05)).likelihood.excess
+    0.05
     """
 
     excess: float = 0.02

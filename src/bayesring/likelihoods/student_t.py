@@ -40,6 +40,13 @@ class StudentT(RealValued):
     ----------
     alpha0, beta0, max_precision, tails : as for `Gaussian`
     centre, spread : mean and standard deviation of log(nu - 2)
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.likelihoods import StudentT
+    >>> TensorRing(likelihood=StudentT(centre=2.0)).likelihood.centre
+    2.0
     """
 
     carries: ClassVar[frozenset[str]] = frozenset({"weight", "offset", "lower", "upper"})

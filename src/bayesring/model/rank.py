@@ -83,6 +83,11 @@ class FixedRank:
     ----------
     rank : one number for all bonds, or one per bond
     strands : number of strands, each of that rank
+
+    Examples
+    --------
+    >>> from bayesring.model.rank import FixedRank
+    >>> ring = TensorRing(FixedRank(5, strands=2))
     """
 
     rank: int | tuple[int, ...]
@@ -115,6 +120,12 @@ class Truncation:
     initial : rank to start from, one number or one per bond
     threshold : energy per parameter below which a direction of a bond is dropped
     every : scans between two looks
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.model.rank import Truncation
+    >>> ring = TensorRing(Truncation(initial=8), prior="paper")
     """
 
     initial: int | tuple[int, ...] = 10
@@ -153,6 +164,12 @@ class Adaption:
     kappa0, kappa1 : growth; kappa1 must be negative, otherwise growth would never fade
     every : scans between two looks
     maximum : maximum rank of a bond
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.model.rank import Adaption
+    >>> ring = TensorRing(Adaption(initial=2), prior="paper")
     """
 
     initial: int | tuple[int, ...] = 2
@@ -208,6 +225,12 @@ class StrandGrowth:
     tolerance : share by which the loss may rise
     density : maximum number of parameters per observation, times its information
     fewest, most : entries per slice that the ring may always reach, and never exceed
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.model.rank import StrandGrowth
+    >>> ring = TensorRing(StrandGrowth())
     """
 
     width: int = 2

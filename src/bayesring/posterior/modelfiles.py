@@ -22,6 +22,8 @@ from bayesring.priors import RingPrior
 
 TABLE_KINDS = (*(str(each.value) for each in nw.Implementation), "xarray")
 """Libraries whose tables narwhals supports, and that of labelled arrays."""
+TEXTS = DESCRIPTION["versions"]
+"""An object of texts."""
 
 
 def describe(parameters: Mapping[str, Any], model: Model, seed: int) -> dict[str, Any]:
@@ -141,6 +143,9 @@ def _rebuilt(
         raise ValueError(f"it has rings of online EM, but inference is {ring.inference!r}.")
     kept = ("parameters", "likelihood", "prior", "rank", "versions")
     ring.description_ = {name: description[name] for name in kept}
+    if "origin" in description:  # where a command got its data
+        check_fields(description, {"origin": TEXTS}, "the description")
+        ring.description_["origin"] = description["origin"]
     return ring
 
 

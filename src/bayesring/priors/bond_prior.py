@@ -11,7 +11,14 @@ from bayesring.model.types import FloatArray
 
 @runtime_checkable
 class BondPrior(Protocol):
-    """Prior of the weights of one bond and their gains, (S, R_d) each."""
+    """Prior of the weights of one bond and their gains, (S, R_d) each.
+
+    Examples
+    --------
+    >>> from bayesring.priors import BondPrior, GammaProcess
+    >>> isinstance(GammaProcess(), BondPrior)
+    True
+    """
 
     @property
     def learned(self) -> bool:

@@ -27,6 +27,13 @@ class EntryGamma(ModePrior):
     Parameters
     ----------
     c0, d0 : shape and rate of the precisions
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.priors import EntryGamma
+    >>> TensorRing(prior=EntryGamma(c0=2.0)).prior.c0
+    2.0
     """
 
     c0: float = 2.0

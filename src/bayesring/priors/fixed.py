@@ -24,6 +24,13 @@ class Fixed(ModePrior):
     Parameters
     ----------
     precision : psi; the paper uses 1
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.priors import Fixed
+    >>> TensorRing(prior=Fixed(precision=2.0)).prior.precision
+    2.0
     """
 
     precision: float = 1.0

@@ -23,6 +23,12 @@ class GammaProcess:
     Parameters
     ----------
     a0 : shape of the gains; the paper uses 2
+
+    Examples
+    --------
+    >>> from bayesring.priors import Fixed, GammaProcess, RingPrior
+    >>> RingPrior(Fixed(), GammaProcess(a0=3.0)).weights.a0    # the paper's prior, steeper
+    3.0
     """
 
     a0: float = 2.0

@@ -21,7 +21,14 @@ CoreShape = tuple[int, int, int, int]
 
 
 class Coupling(Enum):
-    """How the slices of a core depend on each other given the hyperparameters."""
+    """How the slices of a core depend on each other given the hyperparameters.
+
+    Examples
+    --------
+    >>> from bayesring.priors import Coupling, NormalWishart, Smooth
+    >>> NormalWishart().coupling is Coupling.NONE, Smooth().coupling is Coupling.CHAIN
+    (True, True)
+    """
 
     NONE = "independent"
     """Independent: all slices are drawn at once."""
@@ -35,6 +42,12 @@ class ModePrior(ABC):
     """Prior of the slices of one core, G^(d)[i] for i = 1..I_d, with its hyperparameters.
 
     `hyper` is a NamedTuple of arrays that only the prior itself inspects.
+
+    Examples
+    --------
+    >>> from bayesring.priors import ModePrior, NormalWishart
+    >>> isinstance(NormalWishart(), ModePrior)
+    True
     """
 
     diagonal: ClassVar[bool] = False

@@ -44,6 +44,13 @@ class NormalGamma(ModePrior):
     ----------
     k0 : strength of the belief in a zero mean, as a number of slices
     c0, d0 : shape and rate of the precisions
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.priors import NormalGamma
+    >>> TensorRing(prior=NormalGamma(k0=1.0)).prior.k0
+    1.0
     """
 
     k0: float = 2.0

@@ -49,6 +49,13 @@ class NormalWishart(ModePrior):
     k0 : strength of the belief in a zero mean, as a number of slices
     scale : W0 is the identity divided by this
     extra_degrees : degrees of freedom beyond the number of entries K; above -1
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.priors import NormalWishart
+    >>> TensorRing(prior=NormalWishart(scale=1.2)).prior.scale
+    1.2
     """
 
     k0: float = 2.0

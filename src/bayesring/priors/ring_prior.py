@@ -20,6 +20,12 @@ class RingPrior:
     ----------
     modes : prior of the slices of each mode; a single prior applies to all modes
     weights : prior of the bond weights
+
+    Examples
+    --------
+    >>> from bayesring.priors import NormalWishart, RingPrior, UnitWeights
+    >>> len(RingPrior(NormalWishart(), UnitWeights()).modes)    # one prior for all modes
+    1
     """
 
     modes: tuple[ModePrior, ...]

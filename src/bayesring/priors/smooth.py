@@ -60,6 +60,13 @@ class Smooth(ModePrior):
     ----------
     k0, scale, extra_degrees : as in `NormalWishart`
     positions : (I_d,), increasing or decreasing; set when the prior is bound to a mode
+
+    Examples
+    --------
+    >>> from bayesring import TensorRing
+    >>> from bayesring.priors import Smooth
+    >>> type(TensorRing(prior={"day": Smooth()}).prior["day"]).__name__    # of one mode only
+    'Smooth'
     """
 
     k0: float = 2.0

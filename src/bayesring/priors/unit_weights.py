@@ -17,6 +17,12 @@ class UnitWeights:
     Scale can move freely between weights and cores whose covariance is learned. With both, chains
     drift along that direction and predict worse (docs/choices.md), so the hierarchical prior has
     no weights.
+
+    Examples
+    --------
+    >>> from bayesring.priors import UnitWeights
+    >>> UnitWeights().learned
+    False
     """
 
     learned = False

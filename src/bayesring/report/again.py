@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from math import inf
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,14 +25,46 @@ def again_section(fitted: Fitted) -> str:
         "again",
         "How to reproduce it",
         paragraph(
-            "One seed gives one result, bit for bit, with the same versions on a similar machine. "
-            "With the same observations:"
+            "One seed gives one result, bit for bit, with the same versions on a similar machine.",
+            "lead",
         ),
-        f"<pre><code>{escape(code_again(fitted.description))}</code></pre>",
-        paragraph("This page, from the saved model:"),
+        *_command_again(fitted),
+        paragraph("In Python, with the same observations:", "lead"),
+        f"<pre><code>{escape(code_again(fitted.description))}\n{escape(_fit(fitted))}</code></pre>",
+        paragraph("This page, from the saved model:", "lead"),
         "<pre><code>bayesring report model.ring -o report.html</code></pre>",
-        facts({"seed": str(fitted.seed), **versions}),
+        facts({**_input(fitted), "seed": str(fitted.seed), **versions}),
     )
+
+
+def _fit(fitted: Fitted) -> str:
+    """The call of `fit`, for a table or for coordinates."""
+    if fitted.labels.value is None:
+        return "ring.fit(X, y)"
+    return f"ring.fit(table, modes={list(fitted.labels.names)!r}, value={fitted.labels.value!r})"
+
+
+def _command_again(fitted: Fitted) -> list[str]:
+    """The command that made the model, if it was one."""
+    origin = fitted.description.get("origin", {})
+    command = origin.get("command")
+    if not command:
+        return []
+    suffix = Path(origin.get("input", "").split(", ")[0]).suffix
+    output = "" if command.startswith("bayesring fit ") else f"-o completed{suffix} "
+    shown = f"{command} {output}{'--model' if output else '-o'} model.ring"
+    return [
+        paragraph("From a shell, with the input named below:", "lead"),
+        f"<pre><code>{escape(shown)}</code></pre>",
+    ]
+
+
+def _input(fitted: Fitted) -> dict[str, str]:
+    """The data: the file that a command read, or what is known of observations in memory."""
+    read = fitted.description.get("origin", {}).get("input")
+    modes = ", ".join(fitted.labels.names)
+    given = f"{fitted.n_observations:,} observations of {fitted.value_name} by {modes}"
+    return {"input": read} if read else {"input": f"{given}, given in Python"}
 
 
 def code_again(description: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.report.cells import Likeness
-from bayesring.report.colours import LINES, SHARES
+from bayesring.report.colours import CORRELATIONS, LINES, SHARES
 from bayesring.report.curves import Curve
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import times
@@ -16,6 +16,7 @@ from bayesring.report.summary import Calibration, Reliability, chance_range, ran
 from bayesring.report.svg import (
     Band,
     Line,
+    apart,
     chart,
     colour_bar,
     heatmap,
@@ -53,7 +54,6 @@ def curve_chart(fitted: Fitted, curve: Curve) -> str:
     name, x = fitted.labels.names[curve.mode], curve.positions
     known = fitted.counts()[curve.mode] > 0
     texts = fitted.level_texts(curve.mode, range(len(x)))
-    marked = np.unique(np.linspace(0, len(x) - 1, 5).astype(int))[:-1]  # the last has no room
     alt = (
         f"Mean of {fitted.value_name} along {name}, from {texts[0]} to {texts[-1]}: between "
         f"{number(curve.middle.min())} and {number(curve.middle.max())}; it {curve.words}."
@@ -71,7 +71,7 @@ def curve_chart(fitted: Fitted, curve: Curve) -> str:
         band=Band(x, curve.lower, curve.upper),
         x_range=(float(x.min()), float(x.max())),
         y_range=(lowest - margin, highest + margin),
-        x_ticks=[(float(x[place]), texts[place]) for place in marked],
+        x_ticks=apart([(float(x[place]), texts[place]) for place in range(len(x))], x[0], x[-1]),
     )
 
 
@@ -121,6 +121,13 @@ def rank_chart(fitted: Fitted) -> str:
         shade=(1, max(fitted.warmup, 1)),
         y_range=(0.0, top + 0.7),
     )
+
+
+def is_cut(each: Sequence[FloatArray], first: int) -> bool:
+    """Whether some numbers of `path_chart` lie outside the picture."""
+    shown = _robust_range(each, first)
+    together = np.concatenate([path[first:] for path in each])
+    return shown is not None and (together.min() < shown[0] or together.max() > shown[1])
 
 
 def path_chart(fitted: Fitted, name: str, each: Sequence[FloatArray], first: int) -> str:
@@ -191,21 +198,20 @@ def reliability_chart(found: Reliability) -> str:
 def likeness_map(fitted: Fitted, mode: int, found: Likeness) -> str:
     """Correlation of the predictions for the levels of a mode, similar levels adjacent."""
     texts = fitted.level_texts(mode, found.levels)
-    low = min(float(found.correlation.min()), 0.99)
     name = fitted.labels.names[mode]
     closest = ", ".join(
         f"{texts[i]} and {texts[j]} ({alike:.2f})" for i, j, alike in found.closest(3)
     )
     picture = heatmap(
-        (found.correlation - low) / (1 - low),
+        0.5 + 0.5 * found.correlation,
         f"Correlation between levels of {name}; the most similar are {closest}.",
-        SHARES,
+        CORRELATIONS,
         texts,
         texts,
         name,
         name,
     )
-    return picture + colour_bar(SHARES, f"{low:.2f}", "1: the same up to scale")
+    return picture + colour_bar(CORRELATIONS, "-1: opposite", "1: the same up to scale")
 
 
 def _binned_labels(fitted: Fitted, mode: int, n_bins: int) -> list[str]:

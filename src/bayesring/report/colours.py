@@ -9,12 +9,13 @@ from bayesring.model.types import FloatArray
 
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """The Okabe-Ito palette."""
-VALUES, ERRORS, SHARES = "viridis", "magma", "cividis"
-"""Names of the colour maps for values, for error bars, and for shares and correlations."""
+VALUES, ERRORS, SHARES, CORRELATIONS = "viridis", "magma", "cividis", "RdBu_r"
+"""Names of the colour maps; that of correlations is white at zero."""
 ANCHORS = {
     "viridis": "440154 482475 414487 355f8d 2a788e 21918c 22a884 44bf70 7ad151 bddf26 fde725",
     "magma": "000004 140e36 3b0f70 641a80 8c2981 b73779 de4968 f7705c fe9f6d fecf92 fcfdbf",
     "cividis": "00224e 123570 3b496c 575d6d 707173 8a8678 a59c74 c3b369 e1cc55 fee838",
+    "RdBu_r": "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 67001f",
 }
 """Evenly spaced points of matplotlib's maps; colours in between are interpolated."""
 

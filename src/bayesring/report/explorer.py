@@ -16,6 +16,7 @@ from bayesring.report.fitted import Fitted
 MOST = 2**16 - 1
 """Numbers are encoded as integers from 1 to this; 0 means missing."""
 CHOSEN = ' selected="selected"'
+CUT = "Scales marked ≤ or ≥ are cut: about 1 % of the values lie beyond such an end."
 TAIL = 0.01
 """Share of values beyond either end of the colour scale, so that outliers do not dominate it."""
 
@@ -45,6 +46,7 @@ def skeleton(fitted: Fitted, part: Part) -> str:
         f'<label>across <select id="columns">{columns}</select></label>'
         '<span id="sliders"></span><label><input id="fit-colours" type="checkbox" '
         f'checked="checked"/> colours fit the slice</label></div><div class="panels">{panels}</div>'
+        f'<p id="cut" class="note" hidden="hidden">{CUT}</p>'
         '<p id="readout" aria-live="polite"></p><figure id="profile"></figure></div>'
     )
 

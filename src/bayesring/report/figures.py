@@ -15,7 +15,7 @@ from bayesring.data.writing import replacing
 from bayesring.model.types import FloatArray
 from bayesring.report import summary
 from bayesring.report.cells import Likeness, Part
-from bayesring.report.colours import ERRORS, LINES, SHARES, VALUES
+from bayesring.report.colours import CORRELATIONS, ERRORS, LINES, SHARES, VALUES
 from bayesring.report.fitted import Fitted
 from bayesring.report.summary import Calibration, Reliability
 
@@ -54,7 +54,7 @@ def plot_slice(fitted: Fitted, part: Part, rows: int, columns: int) -> Figure:
         axis.set_xlabel(fitted.labels.names[columns])
         label_ticks(axis.xaxis, fitted, columns, part.levels[columns], 3)
         if place > 0:
-            figure.colorbar(image, ax=axis)
+            figure.colorbar(image, ax=axis, extend=extend(panel, low, high) if place < 2 else None)
     axes[0].set_ylabel(fitted.labels.names[rows])
     label_ticks(axes[0].yaxis, fitted, rows, part.levels[rows], N_TICKS)
     where = [
@@ -156,7 +156,9 @@ def plot_density(
 def plot_similarity(fitted: Fitted, mode: int, found: Likeness, axis: Axes | None = None) -> Axes:
     """Correlation of the predictions for the levels of a mode, similar levels adjacent."""
     axis = axis or new_axes((6.5, 5.5))
-    image = axis.imshow(found.correlation, interpolation="nearest", cmap=SHARES, vmax=1)
+    image = axis.imshow(
+        found.correlation, interpolation="nearest", cmap=CORRELATIONS, vmin=-1, vmax=1
+    )
     axis.figure.colorbar(image, ax=axis, label="correlation of predictions")
     for side in (axis.xaxis, axis.yaxis):
         label_ticks(side, fitted, mode, found.levels, MOST_TICKS)
@@ -191,7 +193,8 @@ def plot_bands(
             axis.set_facecolor("black")
             image = axis.imshow(cube[:, :, band], cmap=VALUES, vmin=low, vmax=high)
             axis.set_title(title)
-        figure.colorbar(image, ax=row[2], shrink=0.85)
+        cut = extend(truth[:, :, band], low, high)
+        figure.colorbar(image, ax=row[2], shrink=0.85, extend=cut)
         error = row[3].imshow(deviation[:, :, band], cmap=ERRORS, vmin=0)
         row[3].set_title("error bar (1 standard deviation)")
         figure.colorbar(error, ax=row[3], shrink=0.85)
@@ -200,6 +203,15 @@ def plot_bands(
             axis.set_xticks([])
             axis.set_yticks([])
     return figure
+
+
+def extend(shown: FloatArray, low: float, high: float) -> str:
+    """At which ends a colour scale is cut, which its bar shows as a triangle."""
+    known = shown[np.isfinite(shown)]
+    below, above = bool(np.any(known < low)), bool(np.any(known > high))
+    return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
+        (below, above), "neither"
+    )
 
 
 def save(figure: Any, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -90,3 +91,16 @@ class Fitted(NamedTuple):
         """Labels of some levels of a mode as text; numbers from 0 if it has no labels."""
         levels = self.labels.levels[mode]
         return [str(i if levels is None else levels[i]) for i in chosen]
+
+    def by_labels(self, text: str) -> str:
+        """A sentence in which cells are told by their labels and not by their indices."""
+        return re.sub(r"entry \((\d+(?:, \d+)*)\)", self._entry_at, text)
+
+    def _entry_at(self, found: re.Match[str]) -> str:
+        cell = [int(index) for index in found[1].split(", ")]
+        names = zip(self.labels.names, cell, strict=True)
+        labels = [
+            f"{name} {self.level_texts(mode, [index])[0]}"
+            for mode, (name, index) in enumerate(names)
+        ]
+        return f"entry at {', '.join(labels)}"

@@ -76,6 +76,11 @@ def group(*parts: str) -> str:
     return f'<div class="group">{"".join(parts)}</div>'
 
 
+def kept_together(*parts: str) -> str:
+    """Parts that belong on one printed page, such as a heading and its table."""
+    return f'<div class="keep">{"".join(parts)}</div>'
+
+
 def section(name: str, title: str, *parts: str) -> str:
     """A section of the page that can be linked to."""
     return (

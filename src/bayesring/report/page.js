@@ -94,6 +94,21 @@ function escapeText(text) {
   return box.innerHTML;
 }
 
+// A label, cut if it is long; the whole of it appears when pointed at.
+const longest = 16;
+function shortText(text) {
+  if (text.length <= longest) return escapeText(text);
+  return `${escapeText(text.slice(0, longest - 1))}…<title>${escapeText(text)}</title>`;
+}
+
+// Places of up to five labels that stand side by side along a line.
+function spread(labels, width) {
+  const letters = Math.min(Math.max(...labels.map((label) => label.length)), longest);
+  const n = Math.min(Math.max(Math.floor(width / (5.5 * letters + 16)), 2), 5, labels.length);
+  if (n < 2) return [0];
+  return [...Array(n).keys()].map((k) => Math.round((k / (n - 1)) * (labels.length - 1)));
+}
+
 // Numbers of the current slice, row by row.
 function sliceOf(numbers) {
   const corner = placeOf({ [rows]: 0, [columns]: 0 });
@@ -114,12 +129,17 @@ function endsOf(numbers, colours) {
   return high > low ? [low, high] : colours.shown;
 }
 
-function drawScale(bar, low, high, colours) {
-  const ends = [low, high].map((end) => {
+// A scale that some numbers lie beyond says so at that end.
+function drawScale(bar, [low, high], [least, most], colours) {
+  const slack = 1e-4 * (high - low); // numbers are stored to within less than that
+  const cut = [least < low - slack ? "≤ " : "", most > high + slack ? "≥ " : ""];
+  const ends = [low, high].map((end, side) => {
     const text = document.createElement("span");
-    text.textContent = short(end);
+    text.textContent = cut[side] + short(end);
+    if (cut[side]) text.title = `numbers go to ${short(side ? most : least)}`;
     return text;
   });
+  bar.classList.toggle("cut", cut.some(Boolean));
   const strip = document.createElement("i");
   strip.style.background = `linear-gradient(to right, ${colours.map((colour) => `rgb(${colour})`).join(", ")})`;
   bar.replaceChildren(ends[0], strip, ends[1]);
@@ -130,14 +150,16 @@ function drawPanel({ panel, stage, canvas, numbers, colours, title }) {
   canvas.height = sizes[rows];
   stage.style.aspectRatio = String(Math.min(Math.max(sizes[columns] / sizes[rows], 0.7), 2.2));
   const [low, high] = endsOf(numbers, colours);
-  drawScale(panel.querySelector(".scale"), low, high, colours.colours);
   const picture = new ImageData(sizes[columns], sizes[rows]);
+  let [least, most] = [Infinity, -Infinity];
   sliceOf(numbers).forEach((number, place) => {
     if (Number.isNaN(number)) return;
+    [least, most] = [Math.min(least, number), Math.max(most, number)];
     const colour = colourOf((number - low) / (high - low), colours.colours);
     picture.data.set([...colour, 255], 4 * place);
   });
   canvas.getContext("2d").putImageData(picture, 0, 0);
+  drawScale(panel.querySelector(".scale"), [low, high], [least, most], colours.colours);
   const others = describe(otherModes());
   stage.setAttribute(
     "aria-label",
@@ -157,6 +179,7 @@ function ticks(box, mode, side) {
     tick.textContent = data.labels[mode][index];
     tick.title = tick.textContent;
     tick.style[side] = `${(100 * (index + 0.5)) / sizes[mode]}%`;
+    if (side === "left") tick.style.maxWidth = `${94 / n}%`;
     box.append(tick);
   }
 }
@@ -231,9 +254,8 @@ function drawProfile() {
   const dots = points
     .map(({ seen }, j) => (Number.isNaN(seen) ? "" : `<circle class="d1" r="3" cx="${x(j)}" cy="${y(seen)}"/>`))
     .join("");
-  const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(share * (n - 1)));
-  const names = [...new Set(marks)]
-    .map((j) => `<text class="small ${j > 0.9 * n ? "end" : "mid"}" x="${x(j)}" y="${height - bottom + 14}">${escapeText(data.labels[columns][j])}</text>`)
+  const names = spread(data.labels[columns], width - left - 10)
+    .map((j) => `<text class="small ${j > 0.9 * n ? "end" : j < 0.1 * n ? "" : "mid"}" x="${x(j)}" y="${height - bottom + 14}">${shortText(data.labels[columns][j])}</text>`)
     .join("");
   const scale = roundNumbers(low, high)
     .map((v) => `<line class="grid" x1="${left}" x2="${width - 10}" y1="${y(v)}" y2="${y(v)}"/>` +
@@ -253,6 +275,7 @@ function drawProfile() {
 
 function drawSlices() {
   panels.forEach(drawPanel);
+  document.getElementById("cut").hidden = !explorer.querySelector(".scale.cut");
   drawCursor();
 }
 

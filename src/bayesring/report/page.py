@@ -33,10 +33,10 @@ def render(fitted: Fitted, step: Callable[[str], None]) -> str:
     """The page as text; `step` is called with the name of each step."""
     contents = gather(fitted, step)
     body = [
+        sections.says_section(fitted, contents),
+        sections.trust_section(fitted, contents),
         sections.data_section(fitted, contents),
         sections.found_section(fitted, contents),
-        sections.trust_section(fitted, contents),
-        sections.says_section(fitted, contents),
         again_section(fitted),
     ]
     numbers = json.dumps(explorer.data(fitted, contents.part), separators=(",", ":"))

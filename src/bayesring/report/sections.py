@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import prod
 
@@ -19,6 +19,7 @@ from bayesring.report.markup import (
     facts,
     figure,
     group,
+    kept_together,
     listing,
     paragraph,
     section,
@@ -80,7 +81,7 @@ def headlines(fitted: Fitted, contents: Contents) -> list[str]:
 
 def cautions(fitted: Fitted, contents: Contents) -> list[str]:
     """What is wrong, in plain words, and what to do about it."""
-    said = list(contents.diagnostics.problems)
+    said = [fitted.by_labels(each) for each in contents.diagnostics.problems]
     said += [
         f"On held-out values the {score.name} is {number(score.value)}, worse than "
         f"{number(score.baseline)} from predicting the average: the model is too sure of some "
@@ -141,7 +142,7 @@ def data_section(fitted: Fitted, contents: Contents) -> str:
 
 
 def found_section(fitted: Fitted, contents: Contents) -> str:
-    """The fit."""
+    """How the model was fitted, and whether its chains agree."""
     n_scans = len(fitted.traces[0].rank)
     ranks = ", ".join(times(draws.rank) for draws in fitted.posterior.chains)
     pictures = []
@@ -169,37 +170,52 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
             for own in contents.curves
         ]
     pictures += [
-        figure(_title(name), charts.path_chart(fitted, name, each, 0))
+        figure(_title(name), charts.path_chart(fitted, name, each, 0), _cut_note(each, 0))
         for name, each in summary.paths(fitted.traces).items()
         if name != "log likelihood"
     ]
-    if contents.scores and fitted.held_out is not None:
-        scores = table(
-            ["measure", "model", "average of the values"],
-            [
-                [Cell(name), Cell(number(value), value), Cell(number(base), base)]
-                for name, value, base, _ in contents.scores
-            ],
-            f"Error on {len(fitted.held_out.values):,} values held out initially and "
-            "predicted before the model saw them",
-        )
-    else:
-        scores = paragraph(NOTHING_HELD_OUT, "note")
-    return section("found", "The fit", facts(rows), scores, group(*pictures))
+    checks = _chains_part(fitted, contents) if fitted.sampled else []
+    return section(
+        "found",
+        "How it was fitted",
+        facts(rows),
+        group(*pictures),
+        listing([fitted.by_labels(each) for each in contents.diagnostics.notes], "notes"),
+        *checks,
+    )
 
 
 def trust_section(fitted: Fitted, contents: Contents) -> str:
     """Whether it can be trusted."""
     said = cautions(fitted, contents)
-    parts = _chains_part(fitted, contents) if fitted.sampled else [paragraph(NOT_SAMPLED, "note")]
-    parts.insert(0, listing(contents.diagnostics.notes, "notes"))
     verdict = (
         listing(said, "cautions")
         if said
         else paragraph("The checks of chains, intervals and data found nothing wrong.", "fine")
     )
-    calibration = _calibration_part(fitted, contents)
-    return section("trust", "Can it be trusted?", verdict, calibration, *parts)
+    return section(
+        "trust",
+        "Can it be trusted?",
+        verdict,
+        "" if fitted.sampled else paragraph(NOT_SAMPLED, "note"),
+        _scores_part(fitted, contents),
+        _calibration_part(fitted, contents),
+    )
+
+
+def _scores_part(fitted: Fitted, contents: Contents) -> str:
+    """How far off held-out values were, or a note that none were held out."""
+    if not contents.scores or fitted.held_out is None:
+        return paragraph(NOTHING_HELD_OUT, "note")
+    return table(
+        ["measure", "model", "average of the values"],
+        [
+            [Cell(name), Cell(number(value), value), Cell(number(base), base)]
+            for name, value, base, _ in contents.scores
+        ],
+        f"Error on {len(fitted.held_out.values):,} values held out initially and "
+        "predicted before the model saw them",
+    )
 
 
 def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
@@ -208,7 +224,7 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
     columns = ["quantity", "mean", "sd", "error of mean", "ESS bulk", "ESS tail", "R-hat"]
     rows = []
     for row in contents.diagnostics.rows():
-        name = str(row.pop("quantity"))
+        name = fitted.by_labels(str(row.pop("quantity")))
         rows.append([Cell(name), *(Cell(f"{value:.4g}", value) for value in row.values())])
     chains = table(
         columns,
@@ -220,6 +236,7 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
         figure(
             f"{_title(name)}, kept draws",
             charts.path_chart(fitted, name, each, fitted.warmup),
+            _cut_note(each, fitted.warmup),
         )
         for name, each in summary.paths(fitted.traces).items()
     ]
@@ -227,7 +244,7 @@ def _chains_part(fitted: Fitted, contents: Contents) -> list[str]:
 
 
 def says_section(fitted: Fitted, contents: Contents) -> str:
-    """Results."""
+    """What the model says about the table."""
     names = fitted.labels.names
     maps = [
         figure(
@@ -243,12 +260,11 @@ def says_section(fitted: Fitted, contents: Contents) -> str:
     )
     return section(
         "says",
-        "Results",
+        "What it says",
         explorer.skeleton(fitted, contents.part),
         _surprise_table(fitted, contents),
         _doubt_table(fitted, contents),
-        paragraph(note) if maps else "",
-        group(*maps),
+        kept_together(paragraph(note), group(*maps)) if maps else "",
     )
 
 
@@ -353,7 +369,12 @@ def _cell_table(
         rows.append([*labels, *(Cell(number(each), each) for each in numbers)])
     jumps = [explorer.place_in(contents.part, cell) for cell in coords]
     names = [*fitted.labels.names, *columns]
-    return f"<h3>{escape(title)}</h3>{table(names, rows, caption, jumps)}"
+    return kept_together(f"<h3>{escape(title)}</h3>", table(names, rows, caption, jumps))
+
+
+def _cut_note(each: Sequence[FloatArray], first: int) -> str:
+    """Whether a picture of traces leaves numbers out."""
+    return "Cut: a few scans lie outside the picture." if charts.is_cut(each, first) else ""
 
 
 def _title(name: str) -> str:

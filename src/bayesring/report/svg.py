@@ -24,12 +24,20 @@ DASHES = ("none", "6 3", "2 2", "8 3 2 3")
 """Line styles that distinguish chains without colour."""
 MAP_SIDE = 300
 """Longer side of a map."""
-LETTER = 4.9
+LETTER = 5.4
 """Width of a small letter."""
 LABEL_LENGTH = 16
 """Maximum number of letters shown of a label."""
 MAX_LABELS = 40
 """Maximum number of labels along one side of a map."""
+NAME_LENGTH = 34
+"""Maximum number of letters shown of the name of an axis."""
+MOST_DIGITS = 10
+"""Maximum number of letters of a number beside the vertical axis."""
+GAP = 20
+"""Space between two labels along a chart."""
+SLANTED = 1.4
+"""Space that slanted labels need, compared with those of rows."""
 
 Ticks = Sequence[tuple[float, str]]
 
@@ -153,7 +161,7 @@ def heatmap(
         marks.append(
             f'<text class="small end" x="{left - 5:.1f}" y="{y + 3:.1f}">{_short(text)}</text>'
         )
-    for place, text in _some_labels(column_labels, width, most_labels):
+    for place, text in _some_labels(column_labels, width / SLANTED, most_labels):
         x = left + width * (place + 0.5) / columns
         marks.append(
             f'<text class="small end" transform="translate({x + 3:.1f} {height + 12:.1f}) '
@@ -162,9 +170,9 @@ def heatmap(
     bottom = 4 + height + below
     marks.append(
         f'<text class="name" x="{left + width / 2:.1f}" y="{bottom - 4:.1f}">'
-        f"{escape(column_name)}</text>"
+        f"{_short(column_name, NAME_LENGTH)}</text>"
         f'<text class="name" transform="translate(11 {4 + height / 2:.1f}) rotate(-90)">'
-        f"{escape(row_name)}</text>"
+        f"{_short(row_name, NAME_LENGTH)}</text>"
     )
     return _svg(left + width + 8, bottom, alt, marks)
 
@@ -181,9 +189,14 @@ def colour_bar(colours: str, low: str, high: str) -> str:
 
 def label_ticks(labels: Sequence[str]) -> list[tuple[float, str]]:
     """As many evenly spread labels of levels as fit along a chart, with their positions."""
-    n = int((WIDTH - LEFT - RIGHT) / (_length(labels) + 20))
-    places = np.linspace(0, len(labels) - 1, min(max(n, 2), 6, len(labels))).round().astype(int)
-    return [(place, labels[place]) for place in places.tolist()]
+    return [(place, labels[place]) for place in label_places(labels)]
+
+
+def label_places(labels: Sequence[str]) -> list[int]:
+    """Evenly spread places of labels that fit along a chart."""
+    n = int((WIDTH - LEFT - RIGHT) / (_length(labels) + GAP))
+    places = np.linspace(0, len(labels) - 1, min(max(n, 2), 6, len(labels))).round()
+    return [int(place) for place in places]
 
 
 def ticks(low: float, high: float, n: int = 5) -> list[tuple[float, str]]:
@@ -193,7 +206,27 @@ def ticks(low: float, high: float, n: int = 5) -> list[tuple[float, str]]:
     step = next(size * unit for size in (1, 2, 5, 10) if size * unit >= 0.999 * raw)
     digits = max(0, -floor(log10(step) + 1e-9))
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
-    return [(k * step, f"{k * step + 0.0:,.{digits}f}") for k in range(first, last + 1)]
+    return [(k * step, _tick(k * step, digits)) for k in range(first, last + 1)]
+
+
+def _tick(value: float, digits: int) -> str:
+    """A number along an axis, short enough to stand beside it."""
+    text = f"{value + 0.0:,.{digits}f}"
+    return text if len(text) <= MOST_DIGITS else f"{value:.4g}"
+
+
+def apart(labels: Ticks, first: float, last: float) -> list[tuple[float, str]]:
+    """As many of the labels, evenly spread in number, as stand side by side between two ends.
+
+    Their positions may be uneven, so that each must be clear of the one before.
+    """
+    room = (WIDTH - LEFT - RIGHT) / max(abs(last - first), 1e-300)
+    kept: list[tuple[float, str]] = []
+    for place in label_places([text for _, text in labels]):
+        at, text = labels[place]
+        if not kept or abs(at - kept[-1][0]) * room > _length([text, kept[-1][1]]) + GAP:
+            kept.append((at, text))
+    return kept
 
 
 def number(value: float | np.floating[Any]) -> str:
@@ -272,9 +305,9 @@ def _axes(frame: Frame, x_ticks: Ticks) -> list[str]:
 def _names(x_label: str, y_label: str) -> list[str]:
     return [
         f'<text class="name" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}">'
-        f"{escape(x_label)}</text>",
+        f"{_short(x_label, NAME_LENGTH)}</text>",
         f'<text class="name" transform="translate(11 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)">'
-        f"{escape(y_label)}</text>",
+        f"{_short(y_label, NAME_LENGTH)}</text>",
     ]
 
 
@@ -313,5 +346,8 @@ def _length(labels: Sequence[str]) -> float:
     return LETTER * min(max(map(len, labels)), LABEL_LENGTH)
 
 
-def _short(text: str) -> str:
-    return escape(text if len(text) <= LABEL_LENGTH else f"{text[: LABEL_LENGTH - 1]}…")
+def _short(text: str, most: int = LABEL_LENGTH) -> str:
+    """A label, cut if it is long; the whole of it appears when pointed at."""
+    if len(text) <= most:
+        return escape(text)
+    return f"{escape(text[: most - 1])}…<title>{escape(text)}</title>"
