@@ -14,6 +14,7 @@ from bayesring.choosing import choose_likelihood
 from bayesring.data.containers import Container, Long, open_container
 from bayesring.data.tables import check_new_columns
 from bayesring.estimator import TensorRing
+from bayesring.featuring import renumbered_in
 from bayesring.fitting import Keep
 from bayesring.likelihoods import Likelihood
 from bayesring.posterior import Prediction
@@ -71,6 +72,7 @@ def complete(
     implicit: str = "missing",
     level: float = 0.9,
     likelihood: str | Likelihood = "auto",
+    features: Mapping[str | int, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
     **settings: Any,
@@ -90,6 +92,7 @@ def complete(
     level : probability with which the intervals should cover hidden values
     likelihood : as for `TensorRing`, or "auto", which looks at the values: 0 and 1, ratings,
         counts, real values with or without heavy tails; see `bayesring.choosing`
+    features : what is known of labels, as for `TensorRing.fit`
     checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`; if the process is
         killed, the same call continues from the checkpoint
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
@@ -103,7 +106,8 @@ def complete(
     check_level(level)
     ring = TensorRing(likelihood=chosen, **settings)
     keep = Keep(checkpoint, checkpoint_every)
-    ring.fit_observations(container.observations, container.labels, container.kind, keep)
+    observed, labels = container.observations, container.labels
+    ring.fit_observations(observed, labels, container.kind, keep, features)
     return fill_gaps(container, ring, level, notes)
 
 
@@ -130,7 +134,8 @@ def fill_gaps(
 ) -> Completion:
     """Fill what is missing by a ring that was fitted to what is known."""
     missing = container.missing
-    found = ring.posterior_.summarise(missing, level)._asdict()
+    coords = renumbered_in(container.labels, ring.labels_, missing)
+    found = ring.posterior_.summarise(coords, level)._asdict()
     kept = {name: container.filled(numbers, KEEP[name]) for name, numbers in found.items()}
     table = container.with_statistics(found, KEEP) if isinstance(container, Long) else None
     return Completion(

@@ -19,6 +19,7 @@ from bayesring.data.labels import Labels
 from bayesring.data.observations import COMPACT, Observations, in_order, merged
 from bayesring.data.positions import axes_of, placed
 from bayesring.engine.threads import Threads
+from bayesring.featuring import attach, featured, with_features
 from bayesring.fitting import (
     NOTHING_KEPT,
     Fit,
@@ -88,6 +89,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
     seed_ : the seed that gives this result again
     n_observations_ : number of training observations
     labels_ : what modes and slices are called, a `bayesring.data.labels.Labels`
+    features_ : for each mode the `bayesring.data.features.Features` of its labels, or None
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
     observed_ : the training `Observations`, sorted by coordinates, equal rows as one with their
         number as weight; None if there are more than 500,000 of them
@@ -147,6 +149,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         modes: Sequence[str] | None = None,
         value: str | None = None,
         positions: Mapping[str | int, Any] | None = None,
+        features: Mapping[str | int, Any] | None = None,
         exposure: Any = None,
         value_error: Any = None,
         value_lower: Any = None,
@@ -165,6 +168,11 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         Coordinates may have `modes`, too: the names of their columns. `positions` says where
         coordinates lie, for modes that are ordered: one number or time per coordinate, increasing
         or decreasing, by name or number of the mode.
+
+        `features` says what else is known of labels, by name or number of their mode: a table with
+        one row per label, the labels in the column named as the mode or in the first; a matrix
+        with one row per coordinate; or a pair of labels and a matrix, which may be sparse. Labels
+        that only the features have are known from then on; see `bayesring.data.features`.
 
         More may be known of the observations: one number per row, or the name of a column.
         `sample_weight` w counts a row as w equal rows; `exposure` is the time, area or population
@@ -192,6 +200,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, (str, os.PathLike)):
             if positions is not None:
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
+            if features is not None:
+                raise ValueError("features are for data in memory, but X is the path of a file.")
             if extras:
                 raise ValueError(
                     f"{next(iter(extras))} is for data in memory, but X is the path of a file."
@@ -205,16 +215,22 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
             for concern in looks_otherwise(data.values):
                 warnings.warn(concern, UserWarning, stacklevel=2)
-        return self.fit_observations(data, labels, kind, keep)
+        return self.fit_observations(data, labels, kind, keep, features)
 
     def fit_observations(
-        self, data: Observations, labels: Labels, kind: str | None = None, keep: Keep = NOTHING_KEPT
+        self,
+        data: Observations,
+        labels: Labels,
+        kind: str | None = None,
+        keep: Keep = NOTHING_KEPT,
+        features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """Sample the posterior given observations in coordinates, with the labels they stand for.
 
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
+        data, labels, described = attach(data, labels, features)
         settings = self._settings(labels.names, keep=keep)
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
@@ -222,8 +238,9 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         for concern in likelihood.data_concerns(data.values):
             warnings.warn(concern, UserWarning, stacklevel=3)
         settings.check_ring_fits(data.shape, len(data.values))
-        axes = axes_of(labels, data.shape)
+        axes = with_features(axes_of(labels, data.shape), described)
         settings = ordered(settings, axes, labels.names, len(data.values))
+        settings = featured(settings, described, labels.names)
         n, kept = len(data.values), len(data.values) < COMPACT
         if kept:
             data = merged(in_order(data))
@@ -232,7 +249,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         )
         found = fit_memory(data, settings, axes, keep)
         self._adopt(found, settings)
-        self.labels_, self.table_kind_ = labels, kind
+        self.labels_, self.table_kind_, self.features_ = labels, kind, described
         self.n_observations_, self.observed_ = n, data if kept else None
         if found.outcome.interrupt is not None:
             raise found.outcome.interrupt
@@ -251,6 +268,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         found = fit_files(files, survey, settings, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None
+        self.features_ = (None,) * len(survey.shape)
         self.n_observations_, self.observed_ = survey.n_observed, None
         failure = found.outcome.failure
         if failure is not None:

@@ -22,6 +22,7 @@ from bayesring.checks import (
     check_within,
 )
 from bayesring.data import inputs
+from bayesring.data.features import Features
 from bayesring.data.labels import Labels, NewLabels
 from bayesring.data.observations import HeldOut, Observations, standardised
 from bayesring.data.positions import following, mode_of
@@ -62,6 +63,7 @@ class Predicting(Reporting):
     n_observations_: int
     labels_: Labels
     table_kind_: str | None
+    features_: tuple[Features | None, ...]
     observed_: Observations | None
     held_out_: HeldOut | None
     description_: Mapping[str, Any]

@@ -156,6 +156,8 @@ FIELD_TYPES: Mapping[str, Rule] = {
         lambda value: _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),
         "a list of priors of modes",
     ),
+    "NormalWishart | Smooth": Rule(lambda value: isinstance(value, ModePrior), "a prior of slices"),
+    "Design | None": Rule(lambda value: value is None, "null"),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),
 }
 """Fields of likelihoods, priors and rank policies by their annotation."""

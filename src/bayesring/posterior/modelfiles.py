@@ -16,8 +16,13 @@ from bayesring.model.rank import RankPolicy
 from bayesring.model.spec import Model
 from bayesring.posterior import Posterior
 from bayesring.posterior import store as storage
+from bayesring.posterior.featurefiles import (
+    features_from_arrays,
+    features_to_arrays,
+    features_to_plain,
+)
 from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters, shorten
-from bayesring.priors import RingPrior
+from bayesring.priors import Featured, RingPrior
 
 TABLE_KINDS = tuple(str(each.value) for each in nw.Implementation)
 """Libraries whose tables narwhals supports."""
@@ -57,12 +62,14 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
             "table kind": ring.table_kind_,
             "zones": ring.labels_.zones,
         },
+        "features": features_to_plain(ring.features_),
     }
     check_parameters(description["parameters"])  # now, because on reading it would be too late
     arrays = storage.chains_to_arrays(posterior.chains, ring.trace_)
     arrays |= storage.training_to_arrays(ring.labels_, ring.observed_)
     arrays |= storage.held_out_to_arrays(ring.held_out_)
     arrays |= storage.estimates_to_arrays(ring.estimates_)
+    arrays |= features_to_arrays(ring.features_)
     if hasattr(ring, "classes_"):
         arrays["classes/labels"] = ring.classes_
     storage.write(path, description, arrays)
@@ -119,7 +126,15 @@ def _rebuilt(
     ring.warmup_ = plain["warmup"]
     labels = description.get("labels")
     ring.labels_, ring.observed_ = storage.training_from_arrays(labels, arrays, shape)
-    ring.prior_ = prior.bind(axes_of(ring.labels_, shape))
+    ring.features_ = features_from_arrays(description.get("features", {}), arrays, shape)
+    axes = axes_of(ring.labels_, shape)
+    for mode, own in enumerate(ring.features_):
+        axes[mode] = axes[mode] if own is None else axes[mode]._replace(features=own.matrix)
+    ring.prior_ = prior.bind(axes)
+    if [isinstance(own, Featured) for own in ring.prior_.modes] != [
+        own is not None for own in ring.features_
+    ]:
+        raise ValueError("its modes with features are not those whose prior uses them.")
     ring.table_kind_ = None if labels is None else labels["table kind"]
     if ring.table_kind_ not in (None, *TABLE_KINDS):
         raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is unknown.")
