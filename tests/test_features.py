@@ -255,3 +255,66 @@ def test_what_cannot_use_features_is_refused(simulated, fitted, tmp_path):
         fitted.fold_in(None, features={"station": features.drop(columns="d").replace("s00", "new")})
     with pytest.raises(ValueError, match="data in memory"):
         TensorRing(inference="online-em").fit(tmp_path, modes=KEYS, value="value", features=given)
+
+
+def test_columns_of_the_table_itself_are_features(simulated, fitted):
+    table, _, features = simulated
+    wide = table.merge(features, on="station")
+    ring = TensorRing(**FEW | {"warmup": 2, "draws": 2})
+    ring.fit(wide, value="value", modes=KEYS, features={"station": ["a", "b"]})
+    assert ring.features_[0].names == ("a", "b")
+    unnamed = wide.drop(columns=["c", "d"])
+    ring.fit(unnamed, value="value", features={"station": ["a", "b"]})
+    assert ring.labels_.names == tuple(KEYS)
+    with pytest.raises(ValueError, match="'day', which is not the same in all rows of"):
+        ring.fit(wide, value="value", modes=KEYS, features={"station": ["day"]})
+    with pytest.raises(ValueError, match="which is not a column of the table"):
+        ring.fit(wide, value="value", modes=KEYS, features={"station": ["height"]})
+
+
+def test_columns_that_depend_on_one_key_are_offered(simulated):
+    import narwhals.stable.v2 as nw
+
+    from bayesring.data.featurecolumns import offers
+
+    table, _, features = simulated
+    wide = nw.from_native(table.merge(features[["station", "a", "b"]], on="station").assign(q=1))
+    (sentence,) = offers(wide, KEYS, "value")
+    assert sentence == (
+        "'a' and 'b' are the same for every row of a station: use them as features? "
+        "--features station=a,b"
+    )
+
+
+def test_the_command_line_takes_features(simulated, fitted, tmp_path):
+    from typer.testing import CliRunner
+
+    from bayesring.command.cli import app
+
+    table, _, features = simulated
+    table.to_csv(tmp_path / "table.csv", index=False)
+    odd = features.assign(land=np.where(features["a"] > 0, "wood", "NA"), since="2020-01-02")
+    odd.loc[3, "since"] = "2021-05-01"
+    odd.to_csv(tmp_path / "stations.csv", index=False)
+    common = ["--modes", ",".join(KEYS), "--value", "value", "--rank", "2", "--chains", "1"]
+    common += ["--warmup", "10", "--draws", "5", "-q", "--likelihood", "gaussian"]
+
+    def run(*arguments):
+        found = CliRunner().invoke(app, [str(each) for each in arguments])
+        assert found.exit_code == 0, found.output
+        return found.output
+
+    model = tmp_path / "a.model"
+    stations = f"station={tmp_path / 'stations.csv'}"
+    run("fit", tmp_path / "table.csv", "-o", model, *common, "--features", stations)
+    ring = load(model)
+    assert ring.features_[0].names == ("a", "b", "c", "d", "land", "since")
+    assert ring.shape_[0] == N
+    wide = table.merge(features, on="station")
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    run("fit", tmp_path / "wide.csv", "-o", model, *common, "--features", "station=a,b")
+    assert load(model).features_[0].names == ("a", "b")
+    offered = run("complete", tmp_path / "wide.csv", "--dry-run", "--json", *common[:4])
+    assert "use them as features? --features station=a,b,c,d" in offered
+    wrong = CliRunner().invoke(app, ["fit", "x.csv", "-o", "y", "--features", "station"])
+    assert "MODE=FILE" in str(wrong.exception)

@@ -14,7 +14,7 @@ from bayesring.choosing import choose_likelihood
 from bayesring.data.containers import Container, Long, open_container
 from bayesring.data.tables import check_new_columns
 from bayesring.estimator import TensorRing
-from bayesring.featuring import renumbered_in
+from bayesring.featuring import features_of_columns, renumbered_in
 from bayesring.fitting import Keep
 from bayesring.likelihoods import Likelihood
 from bayesring.posterior import Prediction
@@ -97,6 +97,8 @@ def complete(
         killed, the same call continues from the checkpoint
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
     """
+    if features is not None:
+        data, features = features_of_columns(data, features, modes)
     container = open_gaps(data, modes, value, fill, implicit)
     chosen, notes = choose_likelihood(likelihood, container.observations)
     if settings.get("progress", True):

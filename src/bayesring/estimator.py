@@ -19,7 +19,7 @@ from bayesring.data.labels import Labels
 from bayesring.data.observations import COMPACT, Observations, in_order, merged
 from bayesring.data.positions import axes_of, placed
 from bayesring.engine.threads import Threads
-from bayesring.featuring import attach, featured, with_features
+from bayesring.featuring import attach, featured, features_of_columns, with_features
 from bayesring.fitting import (
     NOTHING_KEPT,
     Fit,
@@ -171,8 +171,9 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
 
         `features` says what else is known of labels, by name or number of their mode: a table with
         one row per label, the labels in the column named as the mode or in the first; a matrix
-        with one row per coordinate; or a pair of labels and a matrix, which may be sparse. Labels
-        that only the features have are known from then on; see `bayesring.data.features`.
+        with one row per coordinate; a pair of labels and a matrix, which may be sparse; or a list
+        of columns of the table `X` that are the same in all rows of a label. Labels the
+        features have are known from then on; see `bayesring.data.features`.
 
         More may be known of the observations: one number per row, or the name of a column.
         `sample_weight` w counts a row as w equal rows; `exposure` is the time, area or population
@@ -209,6 +210,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
             files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
             return self.fit_rows(files, survey_files(files, self.progress), keep)
         wanted = self.shape if shape is None else shape
+        if features is not None:
+            X, features = features_of_columns(X, features, modes)
         data, labels, kind = inputs.observe(X, y, wanted, modes, value, extras)
         if positions is not None:
             labels = placed(labels, positions, data.shape)

@@ -6,15 +6,17 @@ may be nothing, so useless ones cost time and hardly any accuracy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from bayesring.data.featurecolumns import from_columns
 from bayesring.data.features import Features, Source, code, known_from, open_features
 from bayesring.data.labels import Labels, encode
 from bayesring.data.observations import Observations, renumbered
 from bayesring.data.positions import positions_of
+from bayesring.data.tables import open_table
 from bayesring.model.types import Axis, IntArray
 from bayesring.priors import Featured, NormalWishart, RingPrior, Smooth
 from bayesring.settings import Settings
@@ -38,6 +40,25 @@ def attach(
     ]
     wider, data = wider.at(lines), renumbered(data._replace(shape=shape), lines)
     return data, wider, coded(sources, wider, shape)
+
+
+def features_of_columns(X: Any, features: Any, modes: Any) -> tuple[Any, Any]:
+    """The data, and the features with tables in place of lists of columns of the data.
+
+    If modes are not named, those columns are left out of the data, lest they be keys.
+    """
+    if not isinstance(features, Mapping):
+        return X, features
+    found = from_columns(X, features)
+    names = [
+        name
+        for mode, own in features.items()
+        if found[mode] is not own
+        for name in ([own] if isinstance(own, str) else own)
+    ]
+    if modes is None and names:
+        X = open_table(X, "X").drop(names).to_native()
+    return X, found
 
 
 def coded(sources: Sequence[Source], labels: Labels, shape: Sequence[int]) -> OfModes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import traceback
@@ -15,12 +14,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from bayesring.command.showing import console, show
+
 app = typer.Typer(
     help="Bayesian completion of multiway data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-console = Console()
 INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM, as in shells."""
 show_tracebacks = False
@@ -58,6 +58,16 @@ def _list(text: str | None) -> list[str] | None:
 def _order(text: str) -> str | list[str] | None:
     """Modes that are ordered: auto, none, or a list."""
     return {"auto": "auto", "none": None}.get(text, _list(text))
+
+
+def _features(texts: list[str] | None) -> dict[str, str] | None:
+    """Files or columns by the mode that they describe."""
+    if not texts:
+        return None
+    for text in texts:
+        if not all(text.partition("=")):
+            raise ValueError(f"--features must be MODE=FILE, got {text!r}.")
+    return {text.partition("=")[0]: text.partition("=")[2] for text in texts}
 
 
 def _rank(text: str) -> str | int | tuple[int, ...]:
@@ -113,6 +123,14 @@ Ordered = Annotated[
         "--order", help="Modes that change gradually, day,depth for example; auto or none."
     ),
 ]
+FeatureFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features",
+        metavar="MODE=FILE",
+        help="Table with a row per label of a mode, or columns of IN between commas; repeatable.",
+    ),
+]
 SafeCells = Annotated[
     bool,
     typer.Option(
@@ -145,6 +163,7 @@ def complete(
     model: Annotated[str | None, typer.Option(help="Also save the model, as fit does.")] = None,
     rank: Rank = "auto",
     order: Ordered = "auto",
+    features: FeatureFiles = None,
     chains: Chains = None,
     draws: Draws = 200,
     warmup: Warmup = 300,
@@ -166,7 +185,7 @@ def complete(
 
     if dry_run:
         found = preview_file(source, _list(modes), value, fill, likelihood)
-        _show(found._asdict(), as_json, quiet, output)
+        show(found._asdict(), as_json, quiet, output)
         return
     target = _required(output, as_json)
     summary = complete_file(
@@ -180,6 +199,7 @@ def complete(
         model=model,
         rank=_rank(rank),
         order=_order(order),
+        features=_features(features),
         chains="auto" if chains is None else chains,
         draws=draws,
         warmup=warmup,
@@ -189,7 +209,7 @@ def complete(
         safety=_safety(checkpoint, checkpoint_every, keep_partial),
         safe_cells=safe_cells,
     )
-    _show(summary, as_json, quiet, output)
+    show(summary, as_json, quiet, output)
     if summary["interrupted"]:
         sys.exit(INTERRUPTED)
 
@@ -204,6 +224,7 @@ def fit(
     likelihood: Likelihood = "auto",
     rank: Rank = "auto",
     order: Ordered = "auto",
+    features: FeatureFiles = None,
     inference: Annotated[
         str,
         typer.Option(help="gibbs, or online-em: quick on large data, Parquet larger than memory."),
@@ -231,6 +252,7 @@ def fit(
         likelihood=likelihood,
         rank=_rank(rank),
         order=_order(order),
+        features=_features(features),
         inference=inference,
         chains="auto" if chains is None else chains,
         draws=draws,
@@ -240,7 +262,7 @@ def fit(
         progress=not quiet,
         safety=_safety(checkpoint, checkpoint_every, keep_partial),
     )
-    _show(summary, as_json, quiet, output)
+    show(summary, as_json, quiet, output)
     if summary["interrupted"]:
         sys.exit(INTERRUPTED)
 
@@ -262,7 +284,7 @@ def predict(
 
     target = _required(output, as_json)
     found = predict_file(model, source, target, level=level, safe_cells=safe_cells)
-    _show(found, as_json, quiet, output)
+    show(found, as_json, quiet, output)
 
 
 @app.command()
@@ -279,7 +301,7 @@ def report(
     """Write a page on a model: its data, findings, checks, slices, and how to reproduce it."""
     from bayesring.command.workflows import report_file
 
-    _show(report_file(model, output, progress=not quiet), as_json, quiet, output)
+    show(report_file(model, output, progress=not quiet), as_json, quiet, output)
 
 
 @app.command()
@@ -293,7 +315,7 @@ def compare(
     """Compare models by the log score of held-out values, with the error of the difference."""
     from bayesring.command.workflows import compare_files
 
-    _show(compare_files(models, on), as_json, False, None)
+    show(compare_files(models, on), as_json, False, None)
 
 
 @app.command()
@@ -342,39 +364,6 @@ def _required(output: str | None, as_json: bool) -> str:
     if output == "-" and as_json:
         raise ValueError("--json and -o - would both write to standard output; choose one.")
     return output
-
-
-def _show(summary: dict[str, Any], as_json: bool, quiet: bool, output: str | None) -> None:
-    """Print the summary as JSON or a table, on stderr if the data go to stdout."""
-    if as_json:
-        typer.echo(json.dumps(summary, indent=1))
-        return
-    if quiet:
-        return
-    screen = Console(stderr=True) if output == "-" else console
-    grid = Table(show_header=False)
-    sentences = ("results", "notes", "troubles", "warnings")
-    for name, content in summary.items():
-        if name not in (*sentences, "interrupted", "differences") and content is not None:
-            grid.add_row(name.replace("_", " "), _text(name, content))
-    screen.print(grid)
-    for kind in sentences:
-        for sentence in summary.get(kind, ()):
-            screen.print(f"{kind.removesuffix('s')}: {sentence}", markup=False, highlight=False)
-
-
-def _text(name: str, content: Any) -> str:
-    if name in ("density", "level"):
-        return f"{content:.3g}" if name == "level" else f"{content:.2%}"
-    if name == "rank":
-        return ", ".join("x".join(map(str, bonds)) for bonds in content)
-    if name == "scores":
-        return "\n".join(f"{key}: {score:.4f}" for key, score in content.items())
-    if name == "labels":
-        return "\n".join(f"{key}: {', '.join(some)}" for key, some in content.items())
-    if name == "modes":
-        return " x ".join(f"{key} ({size:,})" for key, size in content.items())
-    return f"{content:,}" if isinstance(content, int) and name != "seed" else str(content)
 
 
 def main() -> None:

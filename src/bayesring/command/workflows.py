@@ -14,7 +14,9 @@ from bayesring.choosing import AUTO, choose_likelihood
 from bayesring.command.preview import Preview, preview
 from bayesring.comparing import check_columns, ranked, seen_cells
 from bayesring.completion import fill_gaps, open_gaps
-from bayesring.data.containers import Container, open_container
+from bayesring.data.containers import Container, Long, open_container
+from bayesring.data.csvfiles import with_types
+from bayesring.data.featurecolumns import from_columns
 from bayesring.data.files import (
     ARRAYS,
     STANDARD,
@@ -23,12 +25,14 @@ from bayesring.data.files import (
     extension,
     is_parquet,
     read_data,
+    read_features,
     write_arrays,
     write_completion,
     write_table,
 )
 from bayesring.data.kinds import Choice, choose_by_moments
 from bayesring.data.parquet import ParquetRows
+from bayesring.data.positions import mode_of
 from bayesring.data.tables import is_table, open_table, values_of
 from bayesring.data.writing import check_destination, same_place
 from bayesring.engine.threads import count_threads
@@ -85,13 +89,14 @@ def complete_file(
     level: float = 0.9,
     likelihood: str = "auto",
     model: str | None = None,
+    features: Mapping[str, str] | None = None,
     safety: Safety = UNSAFE,
     safe_cells: bool = False,
     **settings: Any,
 ) -> Summary:
     """Fill the gaps of a file into another one of the same kind; `model` names a file for the ring.
 
-    `settings` go to `TensorRing`.
+    `features` maps modes to files or columns, and `settings` go to `TensorRing`.
     """
     begin = time.perf_counter()
     check_output(source, target, safe_cells)
@@ -103,7 +108,11 @@ def complete_file(
     ring = TensorRing(likelihood=chosen, **settings)
     with _noting_warnings() as noted, safety.interruptible(ring) as ended:
         ring.fit_observations(
-            container.observations, container.labels, container.kind, safety.checkpoint
+            container.observations,
+            container.labels,
+            container.kind,
+            safety.checkpoint,
+            _features(features, container),
         )
     completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
     write_completion(target, completion, safe_cells)
@@ -133,6 +142,7 @@ def fit_file(
     modes: Sequence[str] | None = None,
     value: str | None = None,
     likelihood: str = "auto",
+    features: Mapping[str, str] | None = None,
     safety: Safety = UNSAFE,
     **settings: Any,
 ) -> Summary:
@@ -140,7 +150,7 @@ def fit_file(
     begin = time.perf_counter()
     check_destination(model)
     _check_apart("the model", model, {"the input": source})
-    if settings.get("inference") == "online-em" and is_parquet(source):
+    if settings.get("inference") == "online-em" and is_parquet(source) and features is None:
         ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, safety, settings)
     else:
         container, notes = _open(source, modes, value)
@@ -149,7 +159,10 @@ def fit_file(
         notes += chosen_notes
         ring = TensorRing(likelihood=chosen, **settings)
         with _noting_warnings() as noted, safety.interruptible(ring) as ended:
-            ring.fit_observations(observed, container.labels, container.kind, safety.checkpoint)
+            described = _features(features, container)
+            ring.fit_observations(
+                observed, container.labels, container.kind, safety.checkpoint, described
+            )
         notes += ended
     ring.save(model)
     return {
@@ -311,6 +324,25 @@ def _open(
     guessed = modes is None or value is None
     notes = ["Key and value columns were recognised by their types, not named."] if guessed else []
     return opener(data, modes, value, fill), notes
+
+
+def _features(
+    features: Mapping[str, str] | None, container: Container
+) -> dict[str | int, Any] | None:
+    """Features from files, or from columns of the table itself."""
+    if features is None:
+        return None
+    labels = container.labels
+    found: dict[str | int, Any] = {}
+    for name, source in features.items():
+        mode = mode_of(name, labels.names, "features")
+        listed = [each.strip() for each in source.split(",")]
+        if isinstance(container, Long) and set(listed) <= set(container.frame.columns):
+            table = container.frame.to_native()
+            found |= from_columns(with_types(table.select([name, *listed]), name), {name: listed})
+        else:
+            found[name] = read_features(source, name, labels.levels[mode])
+    return found
 
 
 def _describe(ring: TensorRing) -> Summary:

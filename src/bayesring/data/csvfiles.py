@@ -100,6 +100,30 @@ def read_csv(
     return pa.table(columns)
 
 
+def with_types(table: Any, key: str) -> Any:
+    """The table with numbers or dates where a column of text holds nothing else; not in `key`."""
+    pa = import_pyarrow()
+    columns = {key: table[key]}
+    for name in table.column_names:
+        if name == key:
+            continue
+        cells = [None if text in MISSING else text for text in table[name].to_pylist()]
+        known = [text for text in cells if text is not None]
+        convert: Any = None
+        if known and all(NUMBER.fullmatch(text) for text in known):
+            convert = float
+        elif known and all(_converts(np.datetime64, text) for text in known):
+            convert = np.datetime64
+        if convert is None:
+            columns[name] = pa.array(cells, pa.string())
+        elif convert is float:
+            columns[name] = pa.array([None if c is None else float(c) for c in cells], pa.float64())
+        else:
+            times = np.array([np.datetime64("NaT" if c is None else c, "us") for c in cells])
+            columns[name] = pa.array(times)
+    return pa.table(columns)
+
+
 def _distinct(column: Any, name: str) -> tuple[NDArray[np.str_], IntArray]:
     """The distinct texts of a column in order of appearance, and each row's index among them.
 

@@ -237,7 +237,8 @@ def _code_table(source: Source, rows: IntArray) -> Features:
     columns: list[Column] = []
     names: list[str] = []
     groups: list[int] = []
-    plain, factors = [], []
+    plain: list[FloatArray] = []
+    factors: list[FloatArray] = []
     for name in source.frame.columns:
         column, values = _learn(source, name, rows)
         own = _plain(column, values, rows)

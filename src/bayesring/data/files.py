@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
-from bayesring.data.csvfiles import read_csv, write_csv
+from bayesring.data.csvfiles import read_csv, with_types, write_csv
 from bayesring.data.heaps import check_heaps
 from bayesring.data.parquet.footers import find_files
 from bayesring.data.parquet.thrift import read_footer
@@ -108,6 +108,18 @@ def read_data(
     if modes is not None:
         raise ValueError(f"modes name the key columns of a table, but {path} holds an array.")
     return _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
+
+
+def read_features(path: str, name: str, levels: NDArray[Any] | None) -> Any:
+    """Features of the labels of a mode: a table whose labels are typed as `levels`, or a matrix.
+
+    In CSV, a column is of numbers or dates if all that it holds are, and empty cells are missing.
+    """
+    if extension(path) not in (".csv", ".csv.gz"):
+        return read_data(path)
+    names = read_csv(path, None, None, {}).column_names
+    key = name if name in names else names[0]
+    return with_types(read_csv(path, None, None, {key: levels}), key)
 
 
 def write_completion(path: str, completion: Any, safe_cells: bool = False) -> None:
