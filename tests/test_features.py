@@ -24,7 +24,8 @@ def simulated():
     """A ring whose stations follow two of four features but for a third of the variance."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal((N, 4))
-    stations = x[:, :2] @ rng.standard_normal((2, 2)) + 0.5 * rng.standard_normal((N, 2))
+    explained = x[:, :2] @ rng.standard_normal((2, 2))
+    stations = explained + 0.5 * rng.standard_normal((N, 2))
     kinds, days = rng.standard_normal((6, 2)), rng.standard_normal((7, 2))
     cores = (stations, kinds, days)
     cells = np.argwhere(np.ones((N, 6, 7), dtype=bool))
@@ -33,6 +34,9 @@ def simulated():
     table["station"] = [f"s{i:02d}" for i in cells[:, 0]]
     table["value"] = truth + 0.1 * rng.standard_normal(len(truth))
     features = pd.DataFrame(x, columns=list("abcd"))
+    others = (kinds.T @ kinds / 6) * (days.T @ days / 7)
+    parts = [np.trace(others @ np.cov(g.T)) for g in (explained, stations - explained)]
+    features.attrs["share"] = parts[0] / sum(parts)
     features.insert(0, "station", [f"s{i:02d}" for i in range(N)])
     known = cells[:, 0] < KNOWN
     some = rng.random(len(cells)) < 0.5
@@ -318,3 +322,17 @@ def test_the_command_line_takes_features(simulated, fitted, tmp_path):
     assert "use them as features? --features station=a,b,c,d" in offered
     wrong = CliRunner().invoke(app, ["fit", "x.csv", "-o", "y", "--features", "station"])
     assert "MODE=FILE" in str(wrong.exception)
+
+
+def test_what_features_explain_is_told(simulated, fitted, tmp_path):
+    """Two of four features make up all that can be explained, in truth."""
+    truth = simulated[2].attrs["share"]
+    (found,) = fitted.diagnostics().explained
+    assert found.mode == "station"
+    assert found.share.lower < truth < found.share.upper < found.share.lower + 0.4
+    assert set(list(found.features)[:2]) == {"a", "b"}
+    assert found.features["c"].mean < 0.2 * found.features["a"].mean
+    assert "Features explain" in str(fitted.diagnostics())
+    fitted.report(tmp_path / "page.html", progress=False)
+    page = (tmp_path / "page.html").read_text()
+    assert "What features explain of the variance between levels of station" in page

@@ -107,7 +107,7 @@ class Growing(Predicting):
             "give new labels numbers next to the old ones.",
         )
         is_new = np.any(data.coords >= posterior.shape, axis=1)
-        if not len(is_new) and data.shape == posterior.shape:
+        if not len(is_new) and (features is None or data.shape == posterior.shape):
             raise ValueError("fold_in needs at least one row with a value.")
         if not is_new.all():
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -41,6 +42,7 @@ from bayesring.posterior.convergence import (
     random_cells,
 )
 from bayesring.posterior.datatree import Training, to_datatree
+from bayesring.posterior.explained import Explained, explain
 from bayesring.posterior.interchange import to_tensorly
 from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
@@ -218,9 +220,10 @@ class Predicting(Reporting):
 
         Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
         Its `problems` are what harms the answer, with what to do about it; it warns of them, once.
-        Its `notes` do not harm it.
+        Its `notes` do not harm it. `explained` says how much of a mode's variance its features
+        explain, and each of them, with 90 % intervals; see `bayesring.posterior.explained`.
         """
-        found = self._diagnose(X)
+        found = replace(self._diagnose(X), explained=self._explained())
         self._warn_of(found, stacklevel=3)
         return found
 
@@ -229,6 +232,10 @@ class Predicting(Reporting):
         posterior = self._posterior()
         warmup = self.warmup_ if self.sampled_ else None
         return diagnose(posterior, self.trace_, warmup, self.n_observations_, cells, self.seed_)
+
+    def _explained(self) -> tuple[Explained, ...]:
+        names = self.labels_.names
+        return explain(self.posterior_, self.prior_, self.features_, names, self.seed_)
 
     def _warn_of(self, found: Diagnostics, stacklevel: int) -> None:
         if found.problems:
@@ -332,6 +339,7 @@ class Predicting(Reporting):
             "observed": self.observed_,
             "held_out": self.held_out_,
             "description": self.description_,
+            "explained": self._explained(),
         }
 
     def _repr_html_(self) -> str:

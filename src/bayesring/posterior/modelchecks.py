@@ -148,15 +148,13 @@ FIELD_TYPES: Mapping[str, Rule] = {
         lambda value: value is None or TEXT.fits(value) or is_whole(value), "null, text or integer"
     ),
     "float": Rule(is_number, "a finite number"),
-    "float | None": Rule(
-        lambda value: value is None or value == inf or is_number(value), "null or a number"
-    ),
+    "float | None": Rule(lambda v: v is None or v == inf or is_number(v), "null or a number"),
     "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
     "tuple[ModePrior, ...]": Rule(
         lambda value: _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),
         "a list of priors of modes",
     ),
-    "NormalWishart | Smooth": Rule(lambda value: isinstance(value, ModePrior), "a prior of slices"),
+    "NormalWishart | Smooth": Rule(lambda value: isinstance(value, ModePrior), "a prior"),
     "Design | None": Rule(lambda value: value is None, "null"),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),
 }

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
+from bayesring.model.types import Axis, FloatArray, SlicePrior
 from bayesring.priors.many_slopes import (
     draw_many_slopes,
     draw_strength,
@@ -29,9 +29,12 @@ from bayesring.priors.normal_wishart import (
 from bayesring.priors.regression import (
     Centring,
     Design,
+    FeaturedHyper,
+    FeaturedParameters,
     Regressed,
     Spectrum,
     in_columns,
+    moved,
     spectrum_of,
 )
 from bayesring.priors.smooth import MOVES, Smooth, SmoothHyper
@@ -47,29 +50,6 @@ RENEWED = 0.2
 """Chance in every scan that many slopes are drawn anew."""
 SCANS = 10
 """Scans over s, many slopes, mu and Omega that start from nothing but slices."""
-
-
-class FeaturedHyper(NamedTuple):
-    """What the slices of a mode with features share."""
-
-    mean: FloatArray
-    """mu, (K,)."""
-    precision: FloatArray
-    """Omega, (K, K)."""
-    slopes: FloatArray
-    """B, (F, K)."""
-    strength: FloatArray
-    """s, (1,)."""
-    step: IntArray
-    """(1,), which length scale if the mode is ordered, otherwise 0."""
-
-
-class FeaturedParameters(NamedTuple):
-    """Parameters of the distribution of (mu, Omega, B) at the most probable strength."""
-
-    shared: NormalWishartParameters
-    slopes: FloatArray
-    strength: float
 
 
 @dataclass(frozen=True)
@@ -408,13 +388,3 @@ _LOG_WEIGHTS = np.log(
     np.append(NOTHING, np.full(len(STRENGTHS) - 1, (1 - NOTHING) / (len(STRENGTHS) - 1)))
 )
 """Log prior of `STRENGTHS`."""
-
-
-def moved(prior: SlicePrior, by: FloatArray) -> SlicePrior:
-    """The prior of slices that are `by` (n, K) further from zero."""
-    pulled = np.broadcast_to(prior.factors, len(by))[:, None] * by
-    if prior.links is not None:
-        pulled[:-1] -= prior.links[:, None] * by[1:]
-        pulled[1:] -= prior.links[:, None] * by[:-1]
-    linear = prior.linear + pulled @ prior.precision
-    return prior._replace(linear=linear, diagonal=np.zeros(linear.shape))

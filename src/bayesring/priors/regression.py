@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.linalg import solve_triangular
 
-from bayesring.model.types import FloatArray
+from bayesring.model.types import FloatArray, IntArray, SlicePrior
 from bayesring.priors.normal_wishart import (
     MeanAndPrecision,
     NormalWishartParameters,
@@ -22,6 +22,29 @@ from bayesring.priors.normal_wishart import (
 
 Design = Any
 """(n, F): an array, or a sparse matrix of SciPy."""
+
+
+class FeaturedHyper(NamedTuple):
+    """What the slices of a mode with features share."""
+
+    mean: FloatArray
+    """mu, (K,)."""
+    precision: FloatArray
+    """Omega, (K, K)."""
+    slopes: FloatArray
+    """B, (F, K)."""
+    strength: FloatArray
+    """s, (1,)."""
+    step: IntArray
+    """(1,), which length scale if the mode is ordered, otherwise 0."""
+
+
+class FeaturedParameters(NamedTuple):
+    """Parameters of the distribution of (mu, Omega, B) at the most probable strength."""
+
+    shared: NormalWishartParameters
+    slopes: FloatArray
+    strength: float
 
 
 class Spectrum(NamedTuple):
@@ -135,3 +158,13 @@ def in_columns(noise: FloatArray, precision: FloatArray) -> FloatArray:
     """Rows N(0, Omega^-1) from standard normal rows."""
     lower = np.linalg.cholesky(precision)
     return np.asarray(solve_triangular(lower, noise.T, lower=True, trans="T").T)
+
+
+def moved(prior: SlicePrior, by: FloatArray) -> SlicePrior:
+    """The prior of slices that are `by` (n, K) further from zero."""
+    pulled = np.broadcast_to(prior.factors, len(by))[:, None] * by
+    if prior.links is not None:
+        pulled[:-1] -= prior.links[:, None] * by[1:]
+        pulled[1:] -= prior.links[:, None] * by[:-1]
+    linear = prior.linear + pulled @ prior.precision
+    return prior._replace(linear=linear, diagonal=np.zeros(linear.shape))
