@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from bayesring import TensorRing
-from bayesring.datasets import load_ushcn
+from bayesring.datasets import load_enron, load_kinship, load_ushcn
+from bayesring.datasets.dataset import Dataset
 from bayesring.datasets.ushcn import _content
+from bayesring.metrics import auc
 from bayesring.model.types import FloatArray, IntArray
 from paper.results_store import COMMITTED, ROOT, write_json
 
@@ -195,6 +197,55 @@ def macau(seed: int) -> Row:
     return {"rmse": float(np.sqrt(np.mean(np.square(gaps)))), "seconds": process_time() - begin}
 
 
+def shared(data: Dataset) -> Any:
+    """The study of a data set whose first two modes are the same people."""
+
+    def work(method: str, seed: int) -> Row:
+        fold = data.split(seed)
+        begin = process_time()
+        share = [(0, 1)] if method == "shared" else None
+        ring = TensorRing(
+            likelihood="bernoulli", random_state=seed, share=share, shape=data.shape, **SHORT
+        )
+        ring.fit(fold.train.coords, fold.train.values)
+        found = ring.predict(fold.test.coords)
+        score = ring.score(fold.test.coords, fold.test.values)
+        return {
+            "auc": auc(fold.test.values, found),
+            "log score": score,
+            "seconds": process_time() - begin,
+        }
+
+    return work
+
+
+def symmetric(method: str, seed: int) -> Row:
+    """A symmetric table of which half of the mirror images are missing."""
+    rng = np.random.default_rng(1000 * seed + 22)
+    n, kinds = 60, 10
+    drugs, others = rng.standard_normal((n, RANK)), rng.standard_normal((kinds, RANK))
+    cells = np.stack(np.triu_indices(n), axis=1)
+    cells = np.column_stack(
+        [np.repeat(cells, kinds, axis=0), np.tile(np.arange(kinds), len(cells))]
+    )
+    parts = [core[i] for core, i in zip((drugs, drugs, others), cells.T, strict=True)]
+    values = np.prod(parts, axis=0).sum(axis=1) + NOISE * rng.standard_normal(len(cells))
+    train = rng.random(len(cells)) < 0.1
+    swapped = cells[:, [1, 0, 2]]
+    both = rng.random(len(cells)) < (0.0 if method.startswith("half") else 1.0)
+    flipped = rng.random(len(cells)) < 0.5
+    first = np.where(flipped[:, None], swapped, cells)[train]
+    second = np.where(flipped[:, None], cells, swapped)[train & both]
+    known = np.concatenate([first, second])
+    seen = np.concatenate([values[train], values[train & both]])
+    share = [(0, 1, "symmetric")] if method.endswith("shared") else None
+    ring = TensorRing(random_state=seed, share=share, shape=(n, n, kinds), **SHORT)
+    ring.fit(known, seen)
+    return scored(ring, cells[~train], values[~train]) | {
+        "mean": float(np.sqrt(np.mean((values[train].mean() - values[~train]) ** 2)))
+    }
+
+
 STUDIES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "cold start": (
         cold_start,
@@ -211,6 +262,9 @@ STUDIES: dict[str, tuple[Any, tuple[str, ...]]] = {
             "SMURFF Macau",
         ),
     ),
+    "Kinship": (lambda *asked: shared(load_kinship())(*asked), ("apart", "shared")),
+    "Enron": (lambda *asked: shared(load_enron())(*asked), ("apart", "shared")),
+    "symmetric": (symmetric, ("half, apart", "both, apart", "half, shared", "both, shared")),
 }
 
 

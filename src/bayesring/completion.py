@@ -19,6 +19,7 @@ from bayesring.fitting import Keep
 from bayesring.likelihoods import Likelihood
 from bayesring.posterior import Prediction
 from bayesring.reporting import Reporting
+from bayesring.sharing import turned
 
 KEEP = {"mean": True, "std": False, "lower": True, "upper": True}
 """Whether a statistic of a known cell is its value; otherwise it is zero."""
@@ -136,7 +137,7 @@ def fill_gaps(
 ) -> Completion:
     """Fill what is missing by a ring that was fitted to what is known."""
     missing = container.missing
-    coords = renumbered_in(container.labels, ring.labels_, missing)
+    coords = turned(renumbered_in(container.labels, ring.labels_, missing), ring.symmetric_)
     found = ring.posterior_.summarise(coords, level)._asdict()
     kept = {name: container.filled(numbers, KEEP[name]) for name, numbers in found.items()}
     table = container.with_statistics(found, KEEP) if isinstance(container, Long) else None

@@ -39,6 +39,7 @@ from bayesring.posterior.modelfiles import describe, read_model
 from bayesring.priors import ModePrior, RingPrior
 from bayesring.scoring import Scoring
 from bayesring.settings import Settings, resolve
+from bayesring.sharing import pairs_of, sharing, together
 
 if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
@@ -62,6 +63,10 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         "auto" takes those whose labels are times, real numbers, or integers if there are enough
         observations to tell; a list of names or numbers of modes; None for none. How gradually is
         learned, and may be not at all.
+    share : pairs of modes with the same labels, such as [("sender", "receiver")]: what is known of
+        a label in one mode says something of it in the other; how much is learned. If the table is
+        symmetric, a cell and its mirror image are one: if it says so itself by equal values or
+        rows on one side of the diagonal, or you do, by ("one", "other", "symmetric")
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
@@ -89,6 +94,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
     seed_ : the seed that gives this result again
     n_observations_ : number of training observations
     labels_ : what modes and slices are called, a `bayesring.data.labels.Labels`
+    symmetric_ : pairs of modes in which the table is symmetric
     features_ : for each mode the `bayesring.data.features.Features` of its labels, or None
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
     observed_ : the training `Observations`, sorted by coordinates, equal rows as one with their
@@ -108,6 +114,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         inference: str = "gibbs",
         prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
         order: str | Sequence[str | int] | None = "auto",
+        share: Sequence[Sequence[str | int]] | None = None,
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
         warmup: int = 300,
@@ -126,6 +133,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         self.inference = inference
         self.prior = prior
         self.order = order
+        self.share = share
         self.update = update
         self.shape = shape
         self.warmup = warmup
@@ -233,6 +241,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
+        data, labels, symmetric = together(data, labels, self.share)
         data, labels, described = attach(data, labels, features)
         settings = self._settings(labels.names, keep=keep)
         likelihood = settings.model.likelihood
@@ -244,6 +253,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         axes = with_features(axes_of(labels, data.shape), described)
         settings = ordered(settings, axes, labels.names, len(data.values))
         settings = featured(settings, described, labels.names)
+        settings = sharing(settings, pairs_of(self.share, labels.names), labels.names)
         n, kept = len(data.values), len(data.values) < COMPACT
         if kept:
             data = merged(in_order(data))
@@ -252,7 +262,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         )
         found = fit_memory(data, settings, axes, keep)
         self._adopt(found, settings)
-        self.labels_, self.table_kind_, self.features_ = labels, kind, described
+        self.labels_, self.table_kind_ = labels, kind
+        self.features_, self.symmetric_ = described, symmetric
         self.n_observations_, self.observed_ = n, data if kept else None
         if found.outcome.interrupt is not None:
             raise found.outcome.interrupt
@@ -267,11 +278,12 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         """
         settings = self._settings(survey.labels.names, keep=keep)
         refuse_order(settings, "files")
+        sharing(settings, pairs_of(self.share, survey.labels.names), survey.labels.names)
         settings = settings.bound(survey.moments, survey.labels.names, survey.shape)
         found = fit_files(files, survey, settings, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None
-        self.features_ = (None,) * len(survey.shape)
+        self.features_, self.symmetric_ = (None,) * len(survey.shape), ()
         self.n_observations_, self.observed_ = survey.n_observed, None
         failure = found.outcome.failure
         if failure is not None:

@@ -7,6 +7,7 @@ may be nothing, so useless ones cost time and hardly any accuracy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from bayesring.data.observations import Observations, renumbered
 from bayesring.data.positions import positions_of
 from bayesring.data.tables import open_table
 from bayesring.model.types import Axis, IntArray
-from bayesring.priors import Featured, NormalWishart, RingPrior, Smooth
+from bayesring.priors import Featured, NormalWishart, Smooth
 from bayesring.settings import Settings
 from bayesring.wording import shown
 
@@ -123,9 +124,7 @@ def featured(settings: Settings, features: OfModes, names: Sequence[str]) -> Set
                 f"{type(prior).__name__}, cannot use them; use prior='hierarchical'."
             )
         modes[mode] = Featured(prior)
-    return settings._replace(
-        model=model._replace(prior=RingPrior(tuple(modes), model.prior.weights))
-    )
+    return settings._replace(model=model._replace(prior=replace(model.prior, modes=tuple(modes))))
 
 
 def grown(

@@ -93,6 +93,8 @@ class Growing(Predicting):
         be None then. This model does not change, and the new one does not go on with `partial_fit`.
         """
         posterior = self._posterior()
+        if self.prior_.share:
+            raise ValueError("fold_in cannot be used with share; fit anew with the new labels.")
         if X is None and features is not None:
             nothing = np.empty((0, len(posterior.shape)), dtype=np.int64)
             data = Observations(nothing, np.empty(0), posterior.shape)

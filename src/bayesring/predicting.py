@@ -48,7 +48,9 @@ from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
 from bayesring.posterior.unseen import widen
 from bayesring.priors import Coupling, RingPrior
+from bayesring.priors.ring_prior import Pairs
 from bayesring.reporting import Reporting
+from bayesring.sharing import symmetrised, turned
 from bayesring.wording import shown
 
 
@@ -66,6 +68,7 @@ class Predicting(Reporting):
     labels_: Labels
     table_kind_: str | None
     features_: tuple[Features | None, ...]
+    symmetric_: Pairs
     observed_: Observations | None
     held_out_: HeldOut | None
     description_: Mapping[str, Any]
@@ -137,7 +140,7 @@ class Predicting(Reporting):
         coords[:, place] += size
         added = tuple(new if own == place else new[:0] for own in range(len(shape)))
         wider = widen(posterior, self.prior_, added, self.seed_)
-        found = wider.summarise(coords, check_level(level))
+        found = wider.summarise(turned(coords, self.symmetric_), check_level(level))
         if self.table_kind_ is None:
             return Prediction(*(each.reshape(shape) for each in found))
         longer = [
@@ -177,7 +180,7 @@ class Predicting(Reporting):
             f"the whole tensor of shape {posterior.shape} with its error bars",
             "predict the cells that you need with predict(X).",
         )
-        mean, deviation = posterior.tensor(noise)
+        mean, deviation = (symmetrised(each, self.symmetric_) for each in posterior.tensor(noise))
         return (mean, deviation) if return_std else mean
 
     def sample(
@@ -357,7 +360,8 @@ class Predicting(Reporting):
     def _coords(self, X: Any) -> tuple[IntArray, NewLabels]:
         """Coordinates of the rows of `X`, and labels unknown to the fit."""
         shape = self._posterior().shape
-        return inputs.coords_of(X, self.labels_, shape)
+        coords, added = inputs.coords_of(X, self.labels_, shape)
+        return turned(coords, self.symmetric_), added
 
     def _known_coords(self, X: Any) -> IntArray:
         coords, _ = self._coords(X)

@@ -75,9 +75,7 @@ def _counted(least: int) -> Rule:
 
 def _auto_or(least: int) -> Rule:
     counted = _counted(least)
-    return Rule(
-        lambda value: value == "auto" or counted.fits(value), f"'auto' or {counted.expected}"
-    )
+    return Rule(lambda v: v == "auto" or counted.fits(v), f"'auto' or {counted.expected}")
 
 
 def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf, least: int = 0) -> bool:
@@ -95,6 +93,7 @@ FLAG = Rule(lambda value: value in (True, False), "true or false")
 PARAMETERS: Mapping[str, Rule] = {
     "inference": TEXT,
     "order": Rule(lambda value: value is None or _names_modes(value), "null or names of modes"),
+    "share": Rule(lambda value: value is None or _listed(value, _names_modes), "null or pairs"),
     "update": TEXT,
     "dtype": TEXT,
     "shape": Rule(
@@ -156,6 +155,7 @@ FIELD_TYPES: Mapping[str, Rule] = {
     ),
     "NormalWishart | Smooth": Rule(lambda value: isinstance(value, ModePrior), "a prior"),
     "Design | None": Rule(lambda value: value is None, "null"),
+    "Pairs": Rule(lambda v: _listed(v, lambda p: _listed(p, is_whole, 2, 2)), "pairs of modes"),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),
 }
 """Fields of likelihoods, priors and rank policies by their annotation."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -63,6 +63,7 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
             "zones": ring.labels_.zones,
         },
         "features": features_to_plain(ring.features_),
+        "symmetric": ring.symmetric_,
     }
     check_parameters(description["parameters"])  # now, because on reading it would be too late
     arrays = storage.chains_to_arrays(posterior.chains, ring.trace_)
@@ -131,8 +132,13 @@ def _rebuilt(
     for mode, own in enumerate(ring.features_):
         axes[mode] = axes[mode] if own is None else axes[mode]._replace(features=own.matrix)
     ring.prior_ = prior.bind(axes)
+    check_pairs(prior.share, shape)
+    ring.symmetric_ = tuple(tuple(pair) for pair in description.get("symmetric", []))
+    if not set(ring.symmetric_) <= set(prior.share):
+        raise ValueError(f"it is symmetric in {shorten(ring.symmetric_)}, which are not shared.")
+    seconds = {second for _, second in prior.share}
     if [isinstance(own, Featured) for own in ring.prior_.modes] != [
-        own is not None for own in ring.features_
+        own is not None or mode in seconds for mode, own in enumerate(ring.features_)
     ]:
         raise ValueError("its modes with features are not those whose prior uses them.")
     ring.table_kind_ = None if labels is None else labels["table kind"]
@@ -156,6 +162,14 @@ def _rebuilt(
     kept = ("parameters", "likelihood", "prior", "rank", "versions")
     ring.description_ = {name: description[name] for name in kept}
     return ring
+
+
+def check_pairs(pairs: Sequence[tuple[int, int]], shape: tuple[int, ...]) -> None:
+    """Pairs of different modes of the same size."""
+    used = [mode for pair in pairs for mode in pair]
+    fits = len(set(used)) == len(used) and max(used, default=0) < len(shape)
+    if not fits or any(first >= second or shape[first] != shape[second] for first, second in pairs):
+        raise ValueError(f"it shares {shorten(pairs)}, which are no pairs of equal modes.")
 
 
 def _object(description: Mapping[str, Any], name: str, kind: Any) -> Any:

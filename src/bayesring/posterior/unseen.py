@@ -104,7 +104,7 @@ class Widened(Posterior):
             keyed = [own.rng(0, Purpose.UNSEEN, mode, self.numbers[mode][label]) for label in new]
             noise.append(np.stack([rng.standard_normal(size) for rng in keyed], axis=1))
 
-        prior, places_of_new = self.prior.modes[mode], self.positions[mode]
+        places_of_new = self.positions[mode]
         known_of_new = self.features[mode]
         axis = Axis(
             len(new),
@@ -116,8 +116,14 @@ class Widened(Posterior):
             chain, row = rows[draw]
             draws = self.chains[chain]
             weights = draws.bond_weights(row, mode)
-            core = ring.unweighted(self.known.cores(draw)[mode], weights)
+            known = self.known.cores(draw)
+            core = ring.unweighted(known[mode], weights)
+            before = [
+                ring.unweighted(own, draws.bond_weights(row, each))
+                for each, own in enumerate(known[:mode] if self.prior.share else ())
+            ]
             rng = streams[chain].rng(int(draws.scans[row]), Purpose.POPULATION, mode)
+            prior = self.prior.of_mode(mode, before)
             slices = prior.new_slices(rng, core, noise[chain][row], axis)
             part.cores(draw)[mode][places] = slices * weights[:, None]
 
