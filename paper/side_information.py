@@ -268,6 +268,11 @@ STUDIES: dict[str, tuple[Any, tuple[str, ...]]] = {
 }
 
 
+def known() -> dict[str, Row]:
+    """Rows that are there already."""
+    return dict(json.loads(FILE.read_text())) if Path(FILE).exists() else {}
+
+
 def main() -> None:
     """Work out what is not there yet, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -280,16 +285,15 @@ def main() -> None:
         sys.stdout.write(json.dumps(macau(asked.macau)) + "\n")
         return
     warnings.simplefilter("ignore")
-    rows: dict[str, Row] = json.loads(FILE.read_text()) if Path(FILE).exists() else {}
     for seed in range(asked.seeds):
         for study, (work, methods) in STUDIES.items():
             for method in methods:
                 name = f"{study}/{method}/{seed}"
-                if not name.startswith(asked.only) or (name in rows and not asked.again):
+                if not name.startswith(asked.only) or (name in known() and not asked.again):
                     continue
-                rows[name] = work(method, seed)
-                write_json(FILE, rows)
-                sys.stdout.write(f"{name}: {rows[name]}\n")
+                found = work(method, seed)
+                write_json(FILE, known() | {name: found})
+                sys.stdout.write(f"{name}: {found}\n")
                 sys.stdout.flush()
 
 

@@ -33,8 +33,8 @@ COMMAND = [
     Mutant(
         "the checkpoint of a command is not used",
         "command/workflows.py",
-        "ring.fit_observations(observed, container.labels, container.kind, safety.checkpoint)",
-        "ring.fit_observations(observed, container.labels, container.kind)",
+        "observed, container.labels, container.kind, safety.checkpoint, described",
+        "observed, container.labels, container.kind, features=described",
         (CLI + "test_commands_go_on_from_their_checkpoint",),
     ),
     Mutant(

@@ -162,8 +162,8 @@ PUBLIC = [
     Mutant(
         "completions ignore their level",
         "completion.py",
-        "ring.posterior_.summarise(missing, level)",
-        "ring.posterior_.summarise(missing, 0.9)",
+        "ring.posterior_.summarise(coords, level)",
+        "ring.posterior_.summarise(coords, 0.9)",
         ("tests/test_completion.py::test_intervals_have_the_level_asked_for",),
     ),
     Mutant(

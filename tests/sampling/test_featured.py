@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.stats import multivariate_normal
+from scipy.stats import gamma, kstest, multivariate_normal
 from threadpoolctl import threadpool_limits
 
 from bayesring.engine.operations import JOINT
@@ -15,7 +15,7 @@ from bayesring.model.types import Axis, RingSize
 from bayesring.priors import Featured, NormalWishart, RingPrior, Smooth, UnitWeights
 from bayesring.priors import featured as module
 from bayesring.priors import smooth as smooth_module
-from bayesring.priors.many_slopes import draw_many_slopes
+from bayesring.priors.many_slopes import STRONGEST, WEAKEST, draw_many_slopes, draw_strength
 from bayesring.priors.normal_wishart import MeanAndPrecision, log_normal_wishart
 from bayesring.priors.regression import Centring
 from tests.models import name_of
@@ -282,3 +282,26 @@ def test_a_base_without_a_mean_to_move_is_refused():
 
     with pytest.raises(ValueError, match="NormalWishart or Smooth"):
         Featured(Fixed())
+
+
+def test_many_slopes_count_as_slices_in_the_conditional_of_what_is_shared(large, rng):
+    """(mu, Omega) given B and s, by ratios of the joint."""
+    prior, core = bound(), rng.standard_normal(SHAPE)
+    assert prior.is_large
+    pair = [prior.draw_hyper(rng, SHAPE) for _ in "ab"]
+    pair[1] = pair[1]._replace(slopes=pair[0].slopes, strength=pair[0].strength)
+    parameters = prior._given_slopes(core, pair[0].slopes, float(pair[0].strength[0]))
+    joint = [prior.log_prob(core, each) for each in pair]
+    own = [log_normal_wishart(MeanAndPrecision(*each[:2]), parameters) for each in pair]
+    np.testing.assert_allclose(np.diff(joint), np.diff(own), rtol=1e-9)
+
+
+def test_the_strength_of_many_slopes_is_that_of_all_their_entries(rng):
+    """1 / s ~ Ga(F K / 2, tr(Omega B' B) / 2), by the ratio of the joint and by its moments."""
+    slopes, precision = rng.standard_normal((40, 3)), np.diag([1.0, 2.0, 0.5])
+    draws = np.array([1 / draw_strength(rng, slopes, precision) for _ in range(4_000)])
+    expected = gamma(60.0, scale=2 / np.sum((slopes @ precision) * slopes))
+    assert kstest(draws, expected.cdf).pvalue > 1e-4
+    far = [draw_strength(rng, 1e-9 * slopes, precision) for _ in range(5)]
+    np.testing.assert_allclose(far, WEAKEST, rtol=0.5)
+    assert max(draw_strength(rng, 1e9 * slopes, precision) for _ in range(5)) <= STRONGEST

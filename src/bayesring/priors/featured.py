@@ -376,12 +376,18 @@ class Featured(ModePrior):
                 strength = draw_strength(rng, slopes, hyper.precision)
             centring = Centring(np.ones(len(slices)), prior.k)
             slopes = draw_many_slopes(rng, slices, design, centring, hyper.precision, strength)
-        residual = slices - design @ slopes
+        shared = draw_normal_wishart(rng, self._given_slopes(core, slopes, strength))
+        return self._hyper(shared, slopes, strength)
+
+    def _given_slopes(
+        self, core: FloatArray, slopes: FloatArray, strength: float
+    ) -> NormalWishartParameters:
+        """Conditional of (mu, Omega) given B and s: each row of B counts as one more slice."""
+        residual = core.reshape(len(core), -1) - self._design @ slopes
         own = self._wishart.conditional(residual)
-        own = own._replace(
-            nu=own.nu + count, scale_inverse=own.scale_inverse + slopes.T @ slopes / strength
+        return own._replace(
+            nu=own.nu + len(slopes), scale_inverse=own.scale_inverse + slopes.T @ slopes / strength
         )
-        return self._hyper(draw_normal_wishart(rng, own), slopes, strength)
 
 
 _LOG_WEIGHTS = np.log(

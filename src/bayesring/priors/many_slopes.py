@@ -38,7 +38,10 @@ def draw_strength(rng: Generator, slopes: FloatArray, precision: FloatArray) -> 
     shape, rate = 0.5 * slopes.size, 0.5 * float(np.sum((slopes @ precision) * slopes))
     ends = rate / np.array([STRONGEST, WEAKEST])
     cdf, inverse = (gammainc, gammaincinv) if ends[0] < shape else (gammaincc, gammainccinv)
-    place = rng.uniform(*np.sort(cdf(shape, ends)))
+    low, high = np.sort(cdf(shape, ends))
+    if not low < high:  # so far out that the range has no mass to speak of
+        return WEAKEST if ends[1] < shape else STRONGEST
+    place = rng.uniform(low, high)
     found = float(inverse(shape, place)) / rate
     return float(np.clip(1.0 / max(found, 1e-300), WEAKEST, STRONGEST))
 
