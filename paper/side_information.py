@@ -154,8 +154,8 @@ def ushcn(method: str, seed: int) -> Row:
         return {"rmse": float(np.sqrt(np.mean((values.mean() - truth) ** 2)))}
     if method == "nearest places":
         return {"rmse": _nearest(train, values, test, truth)}
-    if method == "SMURFF Macau":
-        return _in_process(seed)
+    if method.startswith("SMURFF"):
+        return _in_process(method.partition(", ")[2], seed)
     begin = process_time()
     ring = TensorRing(random_state=seed, shape=load_ushcn().shape, **SHORT)
     ring.fit(train, values, features=described_places(method))
@@ -179,15 +179,16 @@ def _nearest(train: IntArray, values: FloatArray, test: IntArray, truth: FloatAr
     return float(np.sqrt(np.mean((found - truth) ** 2)))
 
 
-def _in_process(seed: int) -> Row:
+def _in_process(features: str, seed: int) -> Row:
     """SMURFF in a process of its own."""
-    command = [sys.executable, "-m", "paper.side_information", "--macau", str(seed)]
+    command = [sys.executable, "-m", "paper.side_information", "--macau", features]
+    command += ["--seeds", str(seed)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def macau(seed: int) -> Row:
-    """SMURFF's Macau with latitude and longitude as side information of places."""
+def macau(features: str, seed: int) -> Row:
+    """SMURFF's Macau with the same features of places."""
     import smurff
 
     train, values, test, truth = ushcn_split(seed)
@@ -202,13 +203,15 @@ def macau(seed: int) -> Row:
         num_threads=2,
     )
     shape = load_ushcn().shape
-    columns = [tuple(own[:, mode].astype(np.int32) for mode in range(3)) for own in (train, test)]
+    columns = [tuple(np.ascontiguousarray(own.T, dtype=np.int64)) for own in (train, test)]
     whole, hidden = (
-        smurff.SparseTensor((own, each - mean), shape)
+        smurff.SparseTensor((each - mean, own), shape)
         for own, each in zip(columns, (values, truth), strict=True)
     )
     session.addTrainAndTest(whole, hidden, smurff.AdaptiveNoise(1.0, 50.0))
-    session.addSideInfo(1, standard(places()), smurff.SampledNoise(1.0), direct=True)
+    described = described_places(features)
+    assert described is not None
+    session.addSideInfo(1, described[1], smurff.SampledNoise(1.0), direct=True)
     begin = process_time()
     predictions = session.run()
     gaps = [each.pred_avg - each.val for each in predictions]
@@ -308,7 +311,8 @@ STUDIES: dict[str, tuple[Any, tuple[str, ...]]] = {
             "no features",
             "latitude and longitude",
             "kernel of places",
-            "SMURFF Macau",
+            "SMURFF Macau, latitude and longitude",
+            "SMURFF Macau, kernel of places",
         ),
     ),
     "Kinship": (lambda *asked: shared(load_kinship())(*asked), ("apart", "shared")),
@@ -365,10 +369,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="study/method, or the beginning of it")
     parser.add_argument("--again", action="store_true")
-    parser.add_argument("--macau", type=int)
+    parser.add_argument("--macau", help="features for SMURFF, at the one seed of --seeds")
     asked = parser.parse_args()
     if asked.macau is not None:
-        sys.stdout.write(json.dumps(macau(asked.macau)) + "\n")
+        sys.stdout.write(json.dumps(macau(asked.macau, asked.seeds)) + "\n")
         return
     warnings.simplefilter("ignore")
     for seed in range(asked.seeds):
