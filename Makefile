@@ -123,6 +123,11 @@ reproduce: $(VENV)/.peers  ## the paper's tables and figures next to ours, into 
 reliability: setup  ## measured coverage of intervals on real and simulated data, into docs/reliability.md; goes on where it stopped
 	$(BIN)/python -m paper.reliability $(if $(QUICK),--quick) $(if $(AGAIN),--again)
 
+# make kinds ONLY='NYC*' AGAIN=1           some of the figures only, measured anew
+.PHONY: kinds
+kinds: setup  ## counts, outliers, ratings and links against normal noise and the trivial, into docs/kinds-of-values.md; continues where it stopped
+	$(BIN)/python -m paper.kinds $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again)
+
 # make arena ONLY='Birmingham*/bayesring NYC*/additive'   some cells only; AGAIN=1 recomputes them
 .PHONY: arena
 arena: $(VENV)/.peers  ## published figures, trivial methods and the defaults, into docs/arena.md; continues where it stopped

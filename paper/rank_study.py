@@ -20,7 +20,8 @@ from bayesring.datasets import make_ring
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import one_blas_thread
 from bayesring.infer import gibbs
-from bayesring.infer.chains import Chain, Length, explore
+from bayesring.infer.chain import Chain, explore
+from bayesring.infer.length import Length
 from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.model.rank import Adaption, RankPolicy, Truncation

@@ -61,6 +61,19 @@ SAMPLERS = [
 """Every likelihood x core prior x update that exists."""
 
 
+def pairwise():
+    """Samplers in which every two of likelihood, prior and update meet: updates take turns."""
+    chosen = []
+    for i, likelihood in enumerate(LIKELIHOODS):
+        for j, core_prior in enumerate(CORE_PRIORS):
+            updates = [own[2] for own in SAMPLERS if own[:2] == (likelihood, core_prior)]
+            chosen.append((likelihood, core_prior, updates[(i + j) % len(updates)]))
+    return chosen
+
+
+PAIRS = pairwise()
+
+
 def name_of(value) -> str:
     if callable(value):
         return value.__name__

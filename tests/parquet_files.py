@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from bayesring.data.opentables import open_table
 from bayesring.data.parquet import Coding, ParquetRows, shuffling
-from bayesring.data.tables import code_table, find_columns, open_table
+from bayesring.data.tables import code_table, find_columns
 
 N = 5000
 

@@ -40,7 +40,11 @@ def bad(change):
             "X is empty: found array with 0 sample(s) (shape=(0, 3)) while a minimum of 1",
         ),
         (X, Y[:3], "y has 3 values, but X has 4 rows."),
-        (X, Y[:, None], "y must have one value per row of X and 1 dimension, got shape (4, 1)."),
+        (
+            X,
+            np.stack([Y, Y], 1),
+            "y must have one value per row of X and 1 dimension, got shape (4, 2)",
+        ),
         (X, None, "y is required: one value per row of X."),
         (X + 0.5, Y, "X must hold integer coordinates that count from 0, got float64"),
         (X > 0, Y, "X must hold integer coordinates that count from 0, got bool"),
@@ -54,7 +58,7 @@ def bad(change):
         (
             np.array([[0, "a"], [1, None]], dtype=object),
             Y[:2],
-            "X holds Python objects (dtype object) such as 0",
+            "X holds 'a' in row 0, but the argument must be an array of integers",
         ),
         ([[0, 1], [1]], Y[:2], "X has rows of unequal length."),
     ],
@@ -68,7 +72,10 @@ def test_data(coords, values, message):
     ("parameters", "message"),
     [
         ({"shape": (3, 2, 1)}, "X has coordinate 1 in row 1, column 2, but mode 2 has size 1"),
-        ({"shape": (3, 2)}, "X has 3 columns, but the tensor has 2 modes: (3, 2)."),
+        (
+            {"shape": (3, 2)},
+            "X has 3 features, but TensorRing is expecting 2 features as input: one co",
+        ),
         ({"shape": (3, 2, 0)}, "shape must be one positive integer per mode, got (3, 2, 0)."),
         ({"shape": (3, 2.5, 2)}, "shape must be one positive integer per mode"),
         ({"shape": 5}, "shape must be one positive integer per mode, got 5."),
@@ -112,7 +119,7 @@ def test_only_zeros_and_ones_for_bernoulli():
     ("coords", "message"),
     [
         ([[0, 0, 2]], "X has coordinate 2 in row 0, column 2, but mode 2 has size 2"),
-        ([[0, 0]], "X has 2 columns, but the tensor has 3 modes"),
+        ([[0, 0]], "X has 2 features, but TensorRing is expecting 3 features as input"),
         ([[0, 0, -1]], "got -1 in row 0, column 2"),
         ([[0.0, 0.5, 0.0]], "X must hold integer coordinates"),
     ],

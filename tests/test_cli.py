@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesring import load
-from bayesring.command import cli, demo
+from bayesring.command import cli, demo, options
 from bayesring.infer import chains
 
 QUICK = ["--rank", "2", "--warmup", "8", "--draws", "6", "--chains", "1", "--quiet"]
@@ -51,7 +51,7 @@ def rows_of(content):
 def call_main(monkeypatch, *arguments):
     """Run the entry point itself; return its exit code."""
     monkeypatch.setattr(sys, "argv", ["bayesring", *map(str, arguments)])
-    monkeypatch.setattr(cli, "show_tracebacks", False)
+    monkeypatch.setattr(options, "show_tracebacks", False)
     with pytest.raises(SystemExit) as ending:
         cli.main()
     return ending.value.code
@@ -229,7 +229,7 @@ def test_dry_run_without_gaps(tmp_path):
     for words in (
         "1 values repeat a cell",
         "two modes only",
-        "All values are 0.5",
+        "All 3 values are 0.5",
         "nothing to fill",
         "'a' has 2 labels but only 1.5 values per label",
     ):
@@ -250,7 +250,6 @@ def test_dry_run_without_gaps(tmp_path):
             ["complete", "{in}", "-o", "out.xls"],
             "error: out.xls has an unknown file extension",
         ),
-        (["complete", "{in}", "-o", "-", "--json"], "would both write to standard output"),
         (["complete", "{in}", "-o", "{out}", "--modes", "a,b"], "error: modes names 'a', which is"),
         (["complete", "{in}", "-o", "{out}", "--rank", "two"], "error: rank must be 'auto' or a"),
         (
@@ -309,8 +308,10 @@ def forbid_work(monkeypatch):
     def work(*_, **__):
         raise AssertionError("work was done before the destination was looked at.")
 
-    for name in ("read_data", "load", "ParquetRows", "TensorRing"):
+    for name in ("read_data", "ParquetRows", "TensorRing"):
         monkeypatch.setattr(f"bayesring.command.workflows.{name}", work)
+    for name in ("read_data", "load"):
+        monkeypatch.setattr(f"bayesring.command.judged.{name}", work)
     for name in ("ushcn_table", "run_demo"):
         monkeypatch.setattr(f"bayesring.command.demo.{name}", work)
 
@@ -385,14 +386,6 @@ def test_a_model_has_a_file_of_its_own(monkeypatch, capsys, source, text, argume
     assert message in shown
     assert shown.count("\n") == 1
     assert source.read_text() == text
-
-
-def test_a_table_may_be_completed_in_its_place(source, text):
-    result = run("complete", source, *KEYS, "-o", source, *QUICK)
-    assert result.exit_code == 0, result.output
-    found = rows_of(source.read_text())
-    assert len(found) == len(rows_of(text))
-    assert all(row["mean"] for row in found)
 
 
 def test_tracebacks_are_for_debugging(monkeypatch, capsys):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from bayesring.posterior import diagnostics
+from bayesring.infer import diagnostics
 
 FUNCTIONS = {
     "rhat": diagnostics.split_rhat,

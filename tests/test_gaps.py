@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesring.data.gaps import SCATTERED, GapPattern, find_pattern, hold_out_alike
+from bayesring.data.gaps import SCATTERED, GapPattern, find_pattern, hold_out_alike, known_cells
 from bayesring.data.observations import in_order
 from bayesring.data.splitting import folds_of, hold_out, rejoin
 from bayesring.model.types import Observations
@@ -102,10 +102,10 @@ def test_ends_are_held_out_where_stations_ended(rng):
 
 def test_outages_are_runs_among_what_is_held_out(rng):
     data = observed(outages(rng))
-    held = hold_out_alike(data, find_pattern(data), rng, 2_000)
-    cells = np.zeros(data.shape, dtype=bool)
-    cells[tuple(data.coords[held].T)] = True
-    runs = np.count_nonzero(np.diff(cells.astype(int), axis=2, prepend=0) == 1)
+    known = known_cells(data)
+    held = hold_out_alike(known, find_pattern(data), rng, 2_000 / len(data.values))
+    assert not np.any(held & ~known)
+    runs = np.count_nonzero(np.diff(held.astype(int), axis=2, prepend=0) == 1)
     assert held.sum() / runs > 8
     assert 1_800 < held.sum() < 2_300
 

@@ -75,12 +75,12 @@ def test_coding_is_undone_by_looking_up(keys):
     levels, codes = learn_levels(array)
     assert np.all(levels[codes] == array)
     assert np.all(levels[:-1] < levels[1:])
-    np.testing.assert_array_equal(encode(array, levels, "k"), codes)
+    np.testing.assert_array_equal(encode(array, levels), codes)
     shuffled = np.random.default_rng(0).permutation(len(levels))
-    np.testing.assert_array_equal(levels[shuffled][encode(array, levels[shuffled], "k")], array)
+    np.testing.assert_array_equal(levels[shuffled][encode(array, levels[shuffled])], array)
     rest = levels[1:]
     if len(rest):
-        unknown = encode(array, rest, "k") == len(rest)
+        unknown = encode(array, rest) == len(rest)
         np.testing.assert_array_equal(unknown, codes == 0)
 
 
@@ -116,7 +116,7 @@ TABLE = pd.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 2], "t": [1.0, 2.0, 4.0]
             TABLE.assign(a=[1, 2, 3]),
             "column 'a' holds numbers such as 1, but the model was fitted ",
         ),
-        (TABLE.assign(b=["1", "2", "2"]), "column 'b' holds text such as 1, but the model was fi"),
+        (TABLE.assign(b=["1", "b", "2"]), "column 'b' holds text such as b, but the model was fi"),
         (TABLE.assign(b=pd.to_datetime(DATES)), "'b' holds dates such as 2021-03-01, but the mod"),
         (TABLE[["a"]], "X names 'b', which is not a column of the table; its columns are ['a']."),
         (TABLE.iloc[:0], "X is empty: found a table with 0 rows."),

@@ -16,8 +16,9 @@ from pyarrow import parquet
 from bayesring.data import labels
 from bayesring.data.csvfiles import read_csv
 from bayesring.data.labels import as_keys, learn_column, learn_levels
+from bayesring.data.opentables import open_table
 from bayesring.data.parquet import ParquetRows
-from bayesring.data.tables import code_table, find_columns, open_table
+from bayesring.data.tables import code_table, find_columns
 
 N = 100_000
 

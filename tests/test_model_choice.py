@@ -100,7 +100,8 @@ def test_the_log_likelihood_is_that_of_the_definition(rings, name):
     ring, (X, y) = rings[name], simulated(name, seed=1, n=30)
     y = np.clip(y, *np.quantile(simulated(name)[1], [0, 1]))
     found = ring.log_likelihood(X, y)
-    assert found.shape == (40, 30)
+    assert found.shape == (2, 20, 30)
+    found = found.reshape(40, 30)  # chain after chain
     np.testing.assert_allclose(found, direct(name, ring.posterior_, X, y), rtol=1e-8, atol=1e-8)
     score = logsumexp(found, axis=0) - np.log(40)
     np.testing.assert_allclose(ring.log_score(X, y), score, rtol=1e-12)
@@ -111,11 +112,11 @@ def test_without_arguments_it_is_that_of_the_training_values(rings, name):
     """Equal values in a cell are one row that counts as many times as they occur."""
     ring, data = rings[name], rings[name].observed_
     weight = 1.0 if data.given.weight is None else data.given.weight
-    found = ring.log_likelihood()
+    found = ring.log_likelihood().reshape(40, -1)
     own = direct(name, ring.posterior_, data.coords, data.values)
     np.testing.assert_allclose(found, weight * own, rtol=1e-8, atol=1e-8)
     X, y = simulated(name)
-    total = ring.log_likelihood(X, y).sum(axis=1)
+    total = ring.log_likelihood(X, y).sum(axis=2).ravel()
     np.testing.assert_allclose(found.sum(axis=1), total, rtol=1e-10)
 
 
@@ -124,7 +125,7 @@ def test_densities_have_the_units_of_the_data(rings):
     ring = rings["Gaussian"]
     y = np.linspace(-150, 250, 2001)
     X = np.tile([[1, 2, 0]], (len(y), 1))
-    area = np.exp(ring.log_likelihood(X, y)).sum(axis=1) * (y[1] - y[0])
+    area = np.exp(ring.log_likelihood(X, y)).sum(axis=2) * (y[1] - y[0])
     np.testing.assert_allclose(area, 1.0, rtol=1e-6)
 
 
@@ -148,7 +149,7 @@ def test_exposures_of_the_training_values_count():
     ring = fitted("NegativeBinomial", X, y, exposure=exposure)
     data = ring.observed_
     own = direct("NegativeBinomial", ring.posterior_, data.coords, data.values, data.given.exposure)
-    np.testing.assert_allclose(ring.log_likelihood(), own, rtol=1e-8)
+    np.testing.assert_allclose(ring.log_likelihood().reshape(own.shape), own, rtol=1e-8)
 
 
 def test_errors_weights_and_ends_of_the_training_values_count():
@@ -177,14 +178,16 @@ def test_errors_weights_and_ends_of_the_training_values_count():
         own = stats.norm(mean[:, row], noise[:, row])
         expected[:, row] = np.log(own.cdf(given.upper[row]) - own.cdf(given.lower[row]))
     assert given.censored.sum() == 20
-    np.testing.assert_allclose(ring.log_likelihood(), given.weight * expected, rtol=1e-7)
+    expected = given.weight * expected
+    found = ring.log_likelihood().reshape(expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
     assert "censored" in ring.to_datatree()["observed_data"].attrs
 
 
 def test_labels_of_a_classifier_are_understood(tmp_path):
     X, y = simulated("Bernoulli")
     ring = TensorRingClassifier(shape=SHAPE, **QUICK).fit(X, np.where(y > 0, "yes", "no"))
-    found = ring.log_likelihood(X, np.where(y > 0, "yes", "no"))
+    found = ring.log_likelihood(X, np.where(y > 0, "yes", "no")).reshape(40, -1)
     np.testing.assert_allclose(found, direct("Bernoulli", ring.posterior_, X, y), rtol=1e-8)
     table = pd.DataFrame(X, columns=list("abc")).assign(t=np.where(y > 0, "yes", "no"))
     ring = TensorRingClassifier(**QUICK).fit(table, modes=list("abc"), value="t")
@@ -215,7 +218,7 @@ def test_a_model_must_be_fitted(rings):
         ([[0, 0, 0]] * 2, None, "y is required: one value per row of X"),
         (None, [1.0], "log_likelihood got y without X"),
         ([[9, 0, 0]], [1.0], "X has coordinate 9 in row 0, column 0, but mode 0 has size 5"),
-        ([[0, 0]], [1.0], "X has 2 columns, but the tensor has 3 modes"),
+        ([[0, 0]], [1.0], "X has 2 features, but TensorRing is expecting 3"),
         ([[0, 0, 0]], [0.5], "y must hold counts"),
         ([[0, 0, 0]], [-1.0], "y must hold counts"),
     ],
@@ -285,7 +288,7 @@ def test_groups_hold_what_the_model_says_of_its_training_values(rings):
     assert set(tree.children) == names
     pointwise = tree["log_likelihood"]["y"]
     assert pointwise.dims == ("chain", "draw", "observation")
-    np.testing.assert_array_equal(pointwise, ring.log_likelihood().reshape(2, 20, -1))
+    np.testing.assert_array_equal(pointwise, ring.log_likelihood())
     np.testing.assert_array_equal(tree["observed_data"]["y"], data.values)
     cell = tuple(int(index) for index in data.coords[7])
     assert str(tree["observed_data"]["at"][7].item()) == str(cell)
@@ -350,7 +353,7 @@ def test_of_many_observations_all_models_of_the_data_hold_the_same(rings, monkey
 def test_chains_of_different_length_are_matched(rings):
     """As in the group of the entries: each value with the noise of its draw."""
     ring = rings["Gaussian"]
-    posterior = ring.posterior_
+    posterior, before = ring.posterior_, ring.log_likelihood()
     first, second = posterior.chains
     short = second._replace(
         flat=second.flat[:7], scans=second.scans[:7], nuisance=second.nuisance[:7]
@@ -358,11 +361,11 @@ def test_chains_of_different_length_are_matched(rings):
     try:
         ring.posterior_ = replace(posterior, chains=(first, short))
         pointwise, tree = ring.log_likelihood(), ring.to_datatree()
-        assert pointwise.shape == (27, 80)
+        assert pointwise.shape == (2, 7, 80)
         kept = np.linspace(0, 19, 7).round().astype(int)
-        found = tree["log_likelihood"]["y"].values
-        np.testing.assert_array_equal(found[0], pointwise[kept])
-        np.testing.assert_array_equal(found[1], pointwise[20:])
+        np.testing.assert_array_equal(pointwise[0], before[0, kept])
+        np.testing.assert_array_equal(pointwise[1], before[1, :7])
+        np.testing.assert_array_equal(tree["log_likelihood"]["y"].values, pointwise)
     finally:
         ring.posterior_ = posterior
 
@@ -383,7 +386,7 @@ def test_arviz_reads_the_tree_as_it_is(rings, az):
     assert float(summary.loc["noise"]["mean"]) == pytest.approx(noise)
     found = az.loo(tree)
     elpd = found.elpd_loo if hasattr(found, "elpd_loo") else found.elpd
-    assert elpd == pytest.approx(ring.log_likelihood().mean(axis=0).sum(), rel=0.1)
+    assert elpd == pytest.approx(ring.log_likelihood().mean(axis=(0, 1)).sum(), rel=0.1)
     plot = az.plot_ppc if hasattr(az, "plot_ppc") else az.plot_ppc_dist
     plot(tree)
     pyplot.close("all")

@@ -12,10 +12,11 @@ from bayesring.datasets import make_ring
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import ONE_THREAD, one_blas_thread
 from bayesring.infer import gibbs
-from bayesring.infer.chains import Chain, Length, Sampling, explore, run_chains
+from bayesring.infer.chain import Chain, explore
+from bayesring.infer.chains import Sampling, run_chains
+from bayesring.infer.length import Length
 from bayesring.infer.problem import Method, make_problem
 from bayesring.likelihoods import Bernoulli, Gaussian
-from bayesring.model import rank as rank_module
 from bayesring.model import ring
 from bayesring.model.bonds import (
     bond_basis,
@@ -29,10 +30,8 @@ from bayesring.model.rank import (
     Look,
     StrandGrowth,
     Truncation,
-    add_factor,
-    add_strands,
-    keep_strands,
 )
+from bayesring.model.resizing import add_factor, add_strands, drop_factors, keep_strands
 from bayesring.model.spec import Model
 from bayesring.model.types import RingSize
 from bayesring.priors import Fixed, GammaProcess, NormalWishart, RingPrior
@@ -67,7 +66,7 @@ def drop_changes_no_entry(rng, core_prior) -> bool:
     for bond, size in enumerate(RANK):
         silent = without_factor(state, bond, 1)
         keep = np.arange(size) != 1
-        smaller = rank_module.drop_factors(rng, silent, bond, keep, prior)
+        smaller = drop_factors(rng, silent, bond, keep, prior)
         assert smaller.rank == tuple(r - (d == bond) for d, r in enumerate(RANK))
         same &= np.allclose(entries_of(smaller), entries_of(silent), rtol=1e-12)
     return same
@@ -163,7 +162,7 @@ def test_a_redundant_factor_is_found_in_any_gauge(rng, bond):
     assert not np.isclose(sizes, np.mean(entries_of(hidden) ** 2), rtol=1e-3).any()
 
     look = look_at(make_problem(data, Gaussian(), prior), energy=1e12)
-    smaller = rank_module.drop_small(rng, hidden, look, 3.0)
+    smaller = look.drop_small(rng, hidden, 3.0)
     assert smaller.rank == tuple(r - (d == bond) for d, r in enumerate(hidden.rank))
     np.testing.assert_allclose(entries_of(smaller), entries_of(hidden), rtol=1e-6, atol=1e-8)
 
@@ -219,7 +218,7 @@ def test_nothing_is_added_that_no_later_look_could_judge(rng):
 def find_rank(data, policy, core_prior, warmup=400):
     """Rank of a chain when its rank rests."""
     length = Length(warmup, 0, 1)
-    explored, held = hold_out(data, 0)
+    explored, held = hold_out(data, 1)
     problem = make_problem(explored, GAUSSIAN, RingPrior((core_prior,), GammaProcess(2.0)))
     streams = Streams.of_chain(0, 0)
     chain = Chain(0, streams, gibbs.init(streams, problem, policy.start(len(data.shape))))

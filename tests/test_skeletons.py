@@ -23,7 +23,8 @@ from bayesring.engine.operations import JOINT, UPDATES
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import ONE_THREAD
 from bayesring.infer import gibbs
-from bayesring.infer.chains import Length, Sampling, run_chains
+from bayesring.infer.chains import Sampling, run_chains
+from bayesring.infer.length import Length
 from bayesring.infer.problem import Method, make_problem
 from bayesring.likelihoods import Gaussian, Likelihood
 from bayesring.model.rank import FixedRank

@@ -7,7 +7,7 @@ import pytest
 
 from bayesring.data import observations as module
 from bayesring.data.observations import Observations, in_order
-from bayesring.data.splitting import FEWEST, MOST, hold_out, rejoin
+from bayesring.data.splitting import FEWEST, MOST, Rule, hold_out, rejoin, rule_for
 from tests.models import random_coords, same_observations, tagged
 
 SHAPE = (12, 12, 12)
@@ -25,7 +25,7 @@ def make(rng, n):
 def test_parts_are_disjoint_and_complete(rng):
     data = make(rng, 600)
     rest, held = hold_out(data, seed=3)
-    assert len(held.data.values) == len(held.places) == 60
+    assert 40 <= len(held.data.values) == len(held.places) <= 80
     assert sorted(rows(rest) + rows(held.data)) == rows(data)
 
 
@@ -40,7 +40,37 @@ def test_the_choice_ignores_the_order_of_arrival(rng):
 def test_few_and_many_observations(rng):
     few = make(rng, 10 * FEWEST - 1)
     assert hold_out(few, 0) == (few, None)
-    assert len(hold_out(make(rng, 11 * MOST), 0)[1].data.values) == MOST
+    assert len(hold_out(make(rng, 11 * MOST), 0)[1].data.values) == pytest.approx(MOST, rel=0.12)
+
+
+def test_every_part_of_the_data_makes_the_same_choice(rng):
+    """Which is by cell: all observations of a cell are held out, or none."""
+    data = in_order(make(rng, 5_000))
+    rule = rule_for(5_000, None, seed=7)
+    whole = rule.chooses(data.coords)
+    cuts = np.sort(rng.integers(0, 5_000, 6))
+    parts = [rule.chooses(part) for part in np.split(data.coords, cuts)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(hold_out(data, 7)[1].places, np.flatnonzero(whole))
+    _, cells = np.unique(data.coords, axis=0, return_inverse=True)
+    chosen = np.bincount(cells, whole) / np.bincount(cells)
+    assert set(chosen) == {0.0, 1.0}
+
+
+def test_hashes_of_neighbours_are_not_alike(rng):
+    """Chosen cells are spread evenly over every mode and over pairs of neighbours."""
+    coords = np.stack(np.unravel_index(np.arange(40 * 50 * 60), (40, 50, 60)), axis=1)
+    chosen = Rule(12345, 0.1).chooses(coords).reshape(40, 50, 60)
+    assert chosen.mean() == pytest.approx(0.1, abs=0.004)
+    for axis in range(3):
+        rest = tuple(other for other in range(3) if other != axis)
+        counts = chosen.sum(axis=rest)
+        expected = 0.1 * chosen.size / chosen.shape[axis]
+        assert np.sum((counts - expected) ** 2 / (0.9 * expected)) < 2 * chosen.shape[axis]
+        ahead = np.roll(chosen, 1, axis=axis)
+        assert np.mean(chosen & ahead) == pytest.approx(0.01, abs=0.0015)
+    others = Rule(12346, 0.1).chooses(coords).reshape(chosen.shape)
+    assert np.mean(chosen & others) == pytest.approx(0.01, abs=0.0015)
 
 
 @pytest.mark.parametrize("carried", CARRIED, ids="+".join)

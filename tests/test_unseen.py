@@ -13,7 +13,9 @@ from bayesring import TensorRing, load
 from bayesring.data.observations import Observations
 from bayesring.engine.streams import Streams
 from bayesring.engine.threads import ONE_THREAD, one_blas_thread
-from bayesring.infer.chains import Chain, Length, Sampling, collect, run_chains
+from bayesring.infer.chain import Chain, collect
+from bayesring.infer.chains import Sampling, run_chains
+from bayesring.infer.length import Length
 from bayesring.infer.problem import make_problem
 from bayesring.infer.state import Draws
 from bayesring.likelihoods import Gaussian

@@ -20,6 +20,7 @@ from bayesring.checks import (
     check_within,
     unknown_name,
 )
+from bayesring.data.moments import moments_of
 from bayesring.data.observations import Observations, in_order
 from bayesring.engine.threads import one_blas_thread
 from bayesring.metrics import binary_log_score
@@ -79,7 +80,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         likelihood = LIKELIHOODS[self.likelihood]()
         likelihood.check(data.values)
         seed = seed_of(self.random_state)
-        location, scale = likelihood.units(np.sort(data.values).astype(float, copy=False))
+        location, scale = likelihood.units_from(moments_of(data.values))
         data = in_order(data._replace(location=location, scale=scale))
         self.shape_ = data.shape
         self.n_features_in_ = len(data.shape)

@@ -13,8 +13,8 @@ from bayesring import TensorRing, metrics
 from bayesring.data.observations import Observations
 from bayesring.datasets import load_enron, load_ushcn
 from bayesring.engine.threads import Threads, count_threads, one_blas_thread
+from bayesring.infer import diagnostics
 from bayesring.likelihoods import Gaussian
-from bayesring.posterior import diagnostics
 from bayesring.priors import Fixed, ModePrior, NormalWishart
 from paper.baselines.smurff import smurff_session
 from paper.bench.timing import CLIMATE, Measurement, TimedChain, least, random_data

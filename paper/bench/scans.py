@@ -12,12 +12,19 @@ from bayesring import TensorRing
 from bayesring.engine.operations import ENTRYWISE, JOINT, CoreTask, StatisticsTask
 from bayesring.engine.streams import Purpose
 from bayesring.engine.threads import ONE_THREAD, Threads, count_threads, one_blas_thread
-from bayesring.infer import gibbs
+from bayesring.infer import diagnostics, gibbs
 from bayesring.infer.problem import make_problem
 from bayesring.kernels import slices as slices_kernel
-from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.likelihoods import (
+    Bernoulli,
+    Gaussian,
+    Likelihood,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    StudentT,
+)
 from bayesring.model import ring
-from bayesring.posterior import diagnostics
 from bayesring.priors import Fixed, NormalWishart, RingPrior
 from paper.bench.timing import (
     CLIMATE,
@@ -57,6 +64,35 @@ def kept(repeats: int = 15) -> Iterator[Measurement]:
     )
     yield Measurement("float32 against float64, rank 5", times[0] / times[6], "x faster", 1.5)
     yield Measurement("float32 against float64, rank 10", times[2] / times[7], "x faster", 1.5)
+
+
+def kinds(repeats: int = 15) -> Iterator[Measurement]:
+    """Scans of other kinds of values, as multiples of the Gaussian scan of as many observations.
+
+    Of five scans each, since parameters without a conditional of their own are drawn in two ways.
+    """
+    likelihoods: dict[str, tuple[Likelihood, float | None]] = {
+        "Gaussian": (Gaussian(max_precision=100.0), None),
+        "Student-t": (StudentT(max_precision=100.0), 1.5),
+        "negative binomial": (NegativeBinomial(centre=1.0, max_size=10.0), 4.0),
+        "Poisson": (Poisson(centre=1.0, r=50.0), None),
+        "ordinal": (Ordinal(levels=5), None),
+    }
+    chains = [TimedChain(likelihood=likelihood) for likelihood, _ in likelihoods.values()]
+
+    def five(chain: TimedChain) -> Callable[[], None]:
+        def scan() -> None:
+            for _ in range(5):
+                chain()
+
+        return scan
+
+    with one_blas_thread:
+        times = least(*map(five, chains), repeats=repeats, clock=time.thread_time)
+    for (name, (_, goal)), seconds in list(zip(likelihoods.items(), times, strict=True))[1:]:
+        yield Measurement(
+            f"{name} scan against Gaussian scan", seconds / times[0], "x", goal, at_least=False
+        )
 
 
 def conditionals() -> Iterator[Measurement]:

@@ -20,6 +20,7 @@ BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:
     """Rows of the table, one after another."""
     yield from scans.kept()
+    yield from scans.kinds()
     yield from scans.conditionals()
     yield from peers.smurff_scan()
     yield from scans.peak_share(quick)

@@ -20,9 +20,16 @@ LARGEST_FLOAT = 2.0**53
 """Size from which floats skip integers."""
 
 
-def check_coordinates(X: Any, name: str = "X") -> IntArray:
-    """Coordinates as an (n, D) integer array."""
-    coords = as_array(X, name)
+def check_coordinates(X: Any, name: str = "X", order: int | None = None) -> IntArray:
+    """Coordinates as an (n, D) integer array; D must be `order`, if that is given."""
+    coords = as_array(X, name, objects=True)
+    if coords.dtype == object and coords.ndim == 2 and coords.size:
+        coords = _from_objects(coords, name)
+    if coords.ndim == 2 and order is not None and coords.shape[1] != order:
+        raise ValueError(
+            f"{name} has {coords.shape[1]} features, but TensorRing is expecting {order} features "
+            "as input: one column per mode."
+        )
     if coords.ndim != 2:
         raise ValueError(
             f"{name} must be a table of coordinates with one row per observation and one column "
@@ -65,6 +72,18 @@ def check_coordinates(X: Any, name: str = "X") -> IntArray:
     return np.asarray(coords)
 
 
+def _from_objects(coords: Any, name: str) -> FloatArray:
+    """Python objects as numbers."""
+    for row, each in enumerate(coords.ravel().tolist()):
+        if isinstance(each, str | bytes) or not hasattr(each, "__float__"):
+            raise TypeError(
+                f"{name} holds {shown(each)} in row {row // coords.shape[1]}, but the argument "
+                "must be an array of integers, not of a string or anything but a number; for "
+                "labels, give a table."
+            )
+    return numbers_of(coords.ravel().tolist(), name).reshape(coords.shape)
+
+
 def _first_odd(coords: Any) -> str:
     """The first value that is not an integer, or too large to be one, with its row."""
     odd = np.zeros((1, 2), dtype=np.int64)
@@ -78,8 +97,8 @@ def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> Non
     """Check that coordinates lie inside `shape`."""
     if coords.shape[1] != len(shape):
         raise ValueError(
-            f"{name} has {coords.shape[1]} columns, but the tensor has {len(shape)} modes: "
-            f"{tuple(shape)}."
+            f"{name} has {coords.shape[1]} features, but TensorRing is expecting {len(shape)} "
+            f"features as input: one column per mode of {tuple(shape)}."
         )
     beyond = coords.max(axis=0) >= np.asarray(shape)
     if beyond.any():
@@ -93,11 +112,15 @@ def check_within(coords: IntArray, shape: Sequence[int], name: str = "X") -> Non
 
 def check_values(y: Any, n_rows: int, name: str = "y") -> FloatArray:
     """Values as an (n,) array of finite numbers, float64 or a type that fits into float32."""
-    values = as_array(y, name)
+    values = as_array(y, name, objects=True)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = one_column(values, name)
     if values.ndim != 1:
         raise ValueError(
             f"{name} must have one value per row of X and 1 dimension, got shape {values.shape}."
         )
+    if values.dtype == object:
+        values = numbers_of(values.tolist(), name)
     if len(values) != n_rows:
         raise ValueError(f"{name} has {len(values)} values, but X has {n_rows} rows.")
     if values.dtype.kind not in "biuf":
@@ -114,6 +137,48 @@ def check_values(y: Any, n_rows: int, name: str = "y") -> FloatArray:
             f"{name} must be finite, got {found} in row {row}; leave missing cells out of X and y."
         )
     return np.asarray(values)
+
+
+def one_column(values: Any, name: str) -> Any:
+    """A column as an array of one dimension, with the warning that scikit-learn gives."""
+    from sklearn.exceptions import DataConversionWarning
+
+    warnings.warn(
+        f"A column-vector {name} was passed when a 1d array was expected; its only column is used.",
+        DataConversionWarning,
+        stacklevel=4,
+    )
+    return values[:, 0]
+
+
+def numbers_of(objects: Sequence[Any], name: str, missing: Sequence[str] = ()) -> FloatArray:
+    """Python objects as float64: any kind of number, Decimal too; None and its like are NaN.
+
+    With words for a `missing` value, text may be numbers; without, it is refused.
+    """
+    found = np.empty(len(objects))
+    rounded = None
+    for row, each in enumerate(objects):
+        text = each.strip() if isinstance(each, str) else None
+        if each is None or type(each).__name__ in ("NAType", "NaTType") or text in missing:
+            found[row] = np.nan
+            continue
+        try:
+            if (text is not None and not missing) or isinstance(each, bytes | complex):
+                raise ValueError
+            found[row] = float(each)
+        except (TypeError, ValueError, OverflowError):
+            comma = text is not None and text.replace(",", ".", 1) != text
+            hint = "; a decimal comma must be a point" if comma else ""
+            raise ValueError(
+                f"{name} holds {'the text ' * (text is not None)}{shown(each)} in row {row}, but "
+                f"numbers are required{hint}."
+            ) from None
+        if rounded is None and isinstance(each, int) and int(found[row]) != each:
+            rounded = row
+    if rounded is not None:
+        warn_of_rounded(name, str(objects[rounded]), found[rounded], f"row {rounded}")
+    return found
 
 
 def warn_of_rounding(values: Any, name: str) -> None:
@@ -247,8 +312,11 @@ def import_pyarrow() -> Any:
     return pyarrow
 
 
-def as_array(data: Any, name: str, n_rows: int | None = None) -> Any:
-    """An array of numbers or text, of as many values as there are rows, if that is given."""
+def as_array(data: Any, name: str, n_rows: int | None = None, objects: bool = False) -> Any:
+    """An array of numbers or text, of as many values as there are rows, if that is given.
+
+    One of Python objects is refused, unless the caller takes `objects`.
+    """
     if hasattr(data, "toarray"):
         raise TypeError(
             f"{name} is a sparse matrix, but a dense array of coordinates is required; "
@@ -264,7 +332,7 @@ def as_array(data: Any, name: str, n_rows: int | None = None) -> Any:
         raise ValueError(f"{name} has rows of unequal length.") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{name} holds complex numbers. Complex data not supported.")
-    if array.dtype == object:
+    if array.dtype == object and not objects:
         raise ValueError(
             f"{name} holds Python objects (dtype object) such as {shown(array.ravel()[0])}, but "
             f"numbers are required; convert it, for example with {name}.astype(int)."

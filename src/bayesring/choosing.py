@@ -35,12 +35,23 @@ def choose_likelihood(likelihood: str | Likelihood, data: Observations) -> Choic
         return Choice(likelihood, [])
     kind, notes = choose_by_values(data.values)
     if data.given.lower is not None or data.given.error is not None:
-        return Choice("gaussian", [])
+        return Choice(
+            "gaussian",
+            [
+                "Ends or errors of values are given: treated as real numbers with normal noise "
+                "(likelihood='student-t' takes ends, and withstands outliers)."
+            ],
+        )
     if kind not in ("gaussian", "negative-binomial") or len(data.values) < FEWEST:
         return Choice(kind, notes)
     rival = "student-t" if kind == "gaussian" else "gaussian"
     gain, error = contest(data, kind, rival)
     if not gain > max(ERRORS * error, LEAST_GAIN):
+        if rival == "student-t":
+            notes = [
+                "The values are real numbers, and held-out ones show no heavy tails: treated with "
+                "normal noise (likelihood='student-t' withstands outliers)."
+            ]
         return Choice(kind, notes)
     better = f"better by {gain:.2g} +- {error:.1g} in log score per held-out value"
     if rival == "student-t":

@@ -11,15 +11,17 @@ from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import ClassifierTags, Tags
-from sklearn.utils.metaestimators import available_if
 
+from bayesring.checks import one_column
 from bayesring.data.inputs import take_column
-from bayesring.data.tables import is_table
+from bayesring.data.opentables import is_table
 from bayesring.estimator import TensorRing
+from bayesring.growing import OnlyOnline
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
 from bayesring.model.types import FloatArray
 from bayesring.priors import ModePrior, RingPrior
+from bayesring.wording import shown
 
 
 class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
@@ -45,9 +47,10 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         share: Sequence[Sequence[str | int]] | None = None,
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
-        warmup: int = 300,
-        draws: int = 200,
+        warmup: str | int = 300,
+        draws: str | int = 200,
         chains: str | int = "auto",
+        max_time: float | None = None,
         max_memory: int = 2**30,
         dtype: str = "float64",
         batch_size: str | int = "auto",
@@ -68,6 +71,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             warmup=warmup,
             draws=draws,
             chains=chains,
+            max_time=max_time,
             max_memory=max_memory,
             dtype=dtype,
             batch_size=batch_size,
@@ -92,6 +96,9 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         checkpoint_every: float = 30.0,
     ) -> Self:
         """Sample the posterior given the labels `y` (n,) at the rows of `X`; see `TensorRing`."""
+        self._refuse_other_likelihoods()
+        if y is not None and value is not None:
+            raise ValueError(f"values are given twice: as y and as the column {value!r}.")
         if y is None and value is not None and is_table(X):
             X, y = take_column(X, value)
         kept: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
@@ -121,7 +128,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
                     self.labels_ = self.labels_._replace(value=value)
         return self
 
-    @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
+    @OnlyOnline
     def partial_fit(
         self,
         X: Any,
@@ -178,6 +185,15 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             X, y = take_column(X, self.labels_.value)
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
+    def _refuse_other_likelihoods(self) -> None:
+        own = self.likelihood
+        binary = own == "bernoulli" if isinstance(own, str) else getattr(own, "binary", False)
+        if not binary:
+            raise ValueError(
+                "likelihood must be 'bernoulli', or an object for binary values, got "
+                f"{shown(own)}; for other values use TensorRing."
+            )
+
     def _values_in(self, frame: Any) -> Any:
         return frame[self.labels_.value].to_numpy()
 
@@ -194,6 +210,8 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
 def _codes(y: Any, known: NDArray[Any] | None = None) -> tuple[NDArray[Any], FloatArray]:
     """The two sorted labels, and 0 or 1 for every row; raises an error if `y` is not valid."""
     labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = one_column(labels, "y")
     if labels.ndim != 1:
         raise ValueError(f"y must have one label per row and 1 dimension, got {labels.shape}.")
     if labels.dtype == object:

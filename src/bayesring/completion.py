@@ -11,7 +11,10 @@ import numpy as np
 
 from bayesring.checks import check_level
 from bayesring.choosing import choose_likelihood
-from bayesring.data.containers import Container, Long, open_container
+from bayesring.data.containers import Container, open_container
+from bayesring.data.labelled import Statistic
+from bayesring.data.longtables import Long
+from bayesring.data.masks import masked, tell_empty_fibres
 from bayesring.data.tables import check_new_columns
 from bayesring.estimator import TensorRing
 from bayesring.featuring import features_of_columns, renumbered_in
@@ -71,6 +74,7 @@ def complete(
     value: str | None = None,
     fill: str = "missing",
     implicit: str = "missing",
+    mask: Any = None,
     level: float = 0.9,
     likelihood: str | Likelihood = "auto",
     features: Mapping[str | int, Any] | None = None,
@@ -90,6 +94,10 @@ def complete(
         also fills the cells that a table or a sparse array does not mention
     implicit : whether the entries that a sparse array does not store are "missing" or "observed"
         with its fill value
+    mask : gaps that stay gaps, such as land in a table of the sea: an array of booleans, True
+        where a cell is not to be filled; a `DataArray` of them may have some of the dimensions
+        only. Or the name of a mode, or of several: fibres along it without any value stay as they
+        are, so with ``mask="time"`` places that have never had a value.
     level : probability with which the intervals should cover hidden values
     likelihood : as for `TensorRing`, or "auto", which looks at the values: 0 and 1, ratings,
         counts, real values with or without heavy tails; see `bayesring.choosing`
@@ -98,10 +106,13 @@ def complete(
         killed, the same call continues from the checkpoint
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
     """
+    if settings.get("shape") is not None:
+        raise ValueError("shape is for coordinates; data given to complete have their own.")
     if features is not None:
         data, features = features_of_columns(data, features, modes)
-    container = open_gaps(data, modes, value, fill, implicit)
-    chosen, notes = choose_likelihood(likelihood, container.observations)
+    container, notes = open_gaps(data, modes, value, fill, implicit, mask)
+    chosen, why = choose_likelihood(likelihood, container.observations)
+    notes += why
     if settings.get("progress", True):
         from bayesring.progress import say
 
@@ -120,27 +131,49 @@ def open_gaps(
     value: str | None = None,
     fill: str = "missing",
     implicit: str = "missing",
-) -> Container:
-    """Data that can be completed: some cells are known and some are missing."""
+    mask: Any = None,
+) -> tuple[Container, list[str]]:
+    """Data that can be completed, some cells known and some missing; and what is to be said."""
     container = open_container(data, modes, value, fill, implicit)
+    known = 0
     if isinstance(container, Long):
         check_new_columns(container.frame, Prediction._fields)
-    if not len(container.missing):
+        known = len(container.known_elsewhere)
+    if not len(container.missing) and not known:
         raise ValueError(_nothing_to_fill(container))
     if not len(container.observations.values):
         raise ValueError("data holds no value at all: every cell is missing.")
-    return container
+    gaps = len(container.missing)
+    container = masked(container, mask)
+    left = gaps - len(container.missing)
+    if left == gaps and not known:
+        raise ValueError(f"there is nothing to fill: mask leaves all {gaps:,} gaps as they are.")
+    notes = tell_empty_fibres(container)
+    if left:
+        notes.append(f"{left:,} of {gaps:,} gaps are masked and stay as they are.")
+    if known:
+        notes.append(
+            f"{known:,} rows without a value are in cells that other rows give one value, and have "
+            "got that."
+        )
+    return container, notes
 
 
 def fill_gaps(
     container: Container, ring: TensorRing, level: float, notes: Sequence[str] = ()
 ) -> Completion:
     """Fill what is missing by a ring that was fitted to what is known."""
-    missing = container.missing
+    missing, posterior = container.missing, ring.posterior_
     coords = turned(renumbered_in(container.labels, ring.labels_, missing), ring.symmetric_)
-    found = ring.posterior_.summarise(coords, level)._asdict()
-    kept = {name: container.filled(numbers, KEEP[name]) for name, numbers in found.items()}
-    table = container.with_statistics(found, KEEP) if isinstance(container, Long) else None
+    nothing = Prediction(*np.empty((4, 0)))
+    found = posterior.summarise(coords, level) if len(missing) else nothing
+    binary = posterior.likelihood.binary
+    pairs = [
+        (Statistic(name, KEEP[name], level, binary), numbers)
+        for name, numbers in found._asdict().items()
+    ]
+    kept = {own.name: container.filled(numbers, own) for own, numbers in pairs}
+    table = container.with_statistics(pairs) if isinstance(container, Long) else None
     return Completion(
         **kept, model=ring, level=level, n_filled=len(missing), table=table, notes=tuple(notes)
     )

@@ -16,8 +16,10 @@ from bayesring.data import inputs
 from bayesring.data.extras import check_carried, given_arguments
 from bayesring.data.kinds import looks_otherwise
 from bayesring.data.labels import Labels
+from bayesring.data.moments import moments_of
 from bayesring.data.observations import COMPACT, Observations, in_order, merged
 from bayesring.data.positions import axes_of, placed
+from bayesring.data.traps import DataWarning, find_traps, summarise_data
 from bayesring.engine.threads import Threads
 from bayesring.featuring import attach, featured, features_of_columns, with_features
 from bayesring.fitting import (
@@ -26,10 +28,10 @@ from bayesring.fitting import (
     Keep,
     fit_files,
     fit_memory,
-    moments_of,
     open_files,
     survey_files,
 )
+from bayesring.forecasting import Forecasting
 from bayesring.growing import Growing
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
 
 
-class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
+class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[misc]
     """Bayesian tensor ring: completes a tensor from some of its cells, with error bars.
 
     Parameters
@@ -70,9 +72,14 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
-    warmup, draws : scans thrown away, scans kept, per chain; online EM has its own warm-up
+    warmup, draws : scans thrown away, scans kept, per chain; online EM has its own warm-up.
+        ``warmup="auto"`` ends when the chains stand still, and lets them choose one size together;
+        ``draws="auto"`` ends when Monte Carlo error is at most a tenth of the predictive standard
+        deviation (0.01 for probabilities), or more draws would not help
     chains : independent chains, or rings learned from independent starts; their draws are pooled.
         "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations
+    max_time : seconds after which a run ends as soon as every chain has some draws; None for no
+        limit. With a limit, the result depends on the machine.
     max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit
     dtype : "float64" or "float32", of the products around the ring while sampling; the latter is
         faster at higher ranks, and all sums over observations stay float64
@@ -96,7 +103,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
     labels_ : what modes and slices are called, a `bayesring.data.labels.Labels`
     symmetric_ : pairs of modes in which the table is symmetric
     features_ : for each mode the `bayesring.data.features.Features` of its labels, or None
-    table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow", or None
+    table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow"; "xarray" if it
+        was a labelled array; or None
     observed_ : the training `Observations`, sorted by coordinates, equal rows as one with their
         number as weight; None if there are more than 500,000 of them
     sampled_ : whether the draws are those of chains, or lie around estimates of online EM
@@ -117,9 +125,10 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         share: Sequence[Sequence[str | int]] | None = None,
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
-        warmup: int = 300,
-        draws: int = 200,
+        warmup: str | int = 300,
+        draws: str | int = 200,
         chains: str | int = "auto",
+        max_time: float | None = None,
         max_memory: int = 2**30,
         dtype: str = "float64",
         batch_size: str | int = "auto",
@@ -139,6 +148,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         self.warmup = warmup
         self.draws = draws
         self.chains = chains
+        self.max_time = max_time
         self.max_memory = max_memory
         self.dtype = dtype
         self.batch_size = batch_size
@@ -172,6 +182,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         without `modes`, all columns are keys. Keys may be text, categories, numbers or dates;
         numbers are labels, too. Rows without a value are not used, but their labels are known from
         then on.
+
+        Or given a whole tensor `X` as an `xarray.DataArray` without `y`: its gaps are NaN.
 
         Coordinates may have `modes`, too: the names of their columns. `positions` says where
         coordinates lie, for modes that are ordered: one number or time per coordinate, increasing
@@ -211,6 +223,8 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
             if features is not None:
                 raise ValueError("features are for data in memory, but X is the path of a file.")
+            if shape is not None or self.shape is not None:
+                raise ValueError("shape is for coordinates, but X is the path of a file.")
             if extras:
                 raise ValueError(
                     f"{next(iter(extras))} is for data in memory, but X is the path of a file."
@@ -247,13 +261,20 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         check_carried(data.given, likelihood)
-        for concern in likelihood.data_concerns(data.values):
-            warnings.warn(concern, UserWarning, stacklevel=3)
         settings.check_ring_fits(data.shape, len(data.values))
         axes = with_features(axes_of(labels, data.shape), described)
         settings = ordered(settings, axes, labels.names, len(data.values))
         settings = featured(settings, described, labels.names)
         settings = sharing(settings, pairs_of(self.share, labels.names), labels.names)
+        concerns = likelihood.data_concerns(data.values)
+        for concern in concerns:
+            warnings.warn(concern, UserWarning, stacklevel=3)
+        for trap in find_traps(data, labels, bool(concerns)):
+            warnings.warn(trap, DataWarning, stacklevel=3)
+        if settings.progress:
+            from bayesring.progress import say
+
+            say([summarise_data(data, labels)])
         n, kept = len(data.values), len(data.values) < COMPACT
         if kept:
             data = merged(in_order(data))
@@ -322,7 +343,7 @@ class TensorRing(Growing, Scoring, BaseEstimator):  # type: ignore[misc]
         self.sampled_, self.estimates_ = outcome.sampled, list(outcome.estimates)
         self.seed_, self.interrupted_ = settings.seed, outcome.interrupt is not None
         looks = max(len(trace.log_likelihood) for trace in self.trace_)
-        self.warmup_ = settings.warmup if outcome.sampled else looks
+        self.warmup_ = outcome.warmup if outcome.sampled else looks
         held = outcome.held_out
         self.held_out_ = None if held is None else held.in_units(units.location, units.scale)
         self.description_ = describe(self.get_params(deep=False), settings.model, settings.seed)

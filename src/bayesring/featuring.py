@@ -16,8 +16,8 @@ from bayesring.data.featurecolumns import from_columns
 from bayesring.data.features import Features, Source, code, known_from, open_features
 from bayesring.data.labels import Labels, encode
 from bayesring.data.observations import Observations, renumbered
+from bayesring.data.opentables import open_table
 from bayesring.data.positions import positions_of
-from bayesring.data.tables import open_table
 from bayesring.model.types import Axis, IntArray
 from bayesring.priors import Featured, NormalWishart, Smooth
 from bayesring.settings import Settings
@@ -95,7 +95,7 @@ def renumbered_in(labels: Labels, wider: Labels, coords: IntArray) -> IntArray:
     places = coords.copy()
     for mode, (own, more) in enumerate(zip(labels.levels, wider.levels, strict=True)):
         if own is not None and more is not None and len(more) > len(own):
-            places[:, mode] = encode(own, more, labels.names[mode])[coords[:, mode]]
+            places[:, mode] = encode(own, more)[coords[:, mode]]
     return places
 
 

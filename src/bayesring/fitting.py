@@ -12,6 +12,7 @@ import numpy as np
 from bayesring.checkpoint import Checkpoint
 from bayesring.checkpoint.manifest import digest, open_checkpoint
 from bayesring.data.batches import Sources
+from bayesring.data.moments import moments_of
 from bayesring.data.observations import Observations, standardised
 from bayesring.engine.threads import Threads
 from bayesring.infer import online
@@ -20,7 +21,7 @@ from bayesring.infer.estimate import RingEstimate
 from bayesring.infer.state import Draws, Outcome
 from bayesring.likelihoods import Likelihood
 from bayesring.model.spec import Model
-from bayesring.model.types import Axis, FloatArray, Moments
+from bayesring.model.types import Axis, FloatArray
 from bayesring.settings import Settings
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def fit_memory(
     parts += tuple(part for each in axes or () for part in _parts_of(each.features))
     known = "" if keep.folder is None else digest(*parts)
     likelihood = settings.model.likelihood
-    location, scale = likelihood.units(_seen(data))
+    location, scale = likelihood.units_from(moments_of(_seen(data)))
     units = Units(data.shape, location, scale)
     data = standardised(data, location, scale)
     model = bound(settings.model, data.shape, axes)
@@ -86,10 +87,11 @@ def fit_memory(
         return Fit(outcome, model, units)
     from bayesring.progress import chain_progress
 
-    scans = settings.warmup + settings.draws
+    warmup, draws = settings.warmup, settings.draws
+    scans = None if warmup is None or draws is None else warmup + draws
     with (
         keep.open(settings, known) as checkpoint,
-        chain_progress(settings.progress, chains, scans, settings.warmup) as report,
+        chain_progress(settings.progress, chains, scans, warmup) as report,
         engine,
     ):
         sampling = settings.sampling(n, scale)
@@ -182,29 +184,10 @@ def fit_more(
         )
 
 
-def moments_of(values: FloatArray, exposure: FloatArray | None = None) -> Moments:
-    """What a likelihood needs to know about values in memory."""
-    whole = np.asarray(values, dtype=float)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, variance = float(whole.mean()), float(whole.var())
-    return Moments(
-        mean,
-        variance,
-        float(whole.min()),
-        float(whole.max()),
-        bool(np.all((whole == 0) | (whole == 1))),
-        float(4 * np.finfo(float).eps),
-        bool(np.all(whole % 1 == 0)),
-        1.0 if exposure is None else float(np.mean(exposure)),
-    )
-
-
 def _seen(data: Observations) -> FloatArray:
-    """The values that were observed themselves, or else what stands for them, in order."""
+    """The values that were observed themselves, or else what stands for them."""
     values, censored = data.values, data.given.censored
-    if censored is not None and not censored.all():
-        values = values[~censored]
-    return np.sort(values).astype(float, copy=False)
+    return values if censored is None or censored.all() else values[~censored]
 
 
 def bound(model: Model, shape: Sequence[int], axes: Sequence[Axis] | None = None) -> Model:

@@ -6,10 +6,10 @@ import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MethodType
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from bayesring.checks import check_fits
 from bayesring.data import inputs
@@ -21,6 +21,26 @@ from bayesring.ordering import in_line, rebound
 from bayesring.posterior import folding
 from bayesring.predicting import Predicting
 from bayesring.settings import Settings
+
+
+class OnlyOnline:
+    """A method that only estimators with online EM have; others say what to set.
+
+    As scikit-learn's `available_if`, whose own message would hide that.
+    """
+
+    def __init__(self, method: Any) -> None:
+        self._method = method
+        self.__doc__, self.__name__ = method.__doc__, method.__name__
+
+    def __get__(self, ring: Any, owner: type | None = None) -> Any:
+        if ring is None:
+            return self._method
+        if ring.inference != "online-em":
+            raise AttributeError(
+                f"partial_fit needs inference='online-em', but inference is {ring.inference!r}."
+            )
+        return MethodType(self._method, ring)
 
 
 class Growing(Predicting):
@@ -36,7 +56,7 @@ class Growing(Predicting):
     def _set_fitted(self) -> None:
         """Set the attributes that follow from the posterior."""
 
-    @available_if(lambda self: self._learns_on())  # type: ignore[untyped-decorator]
+    @OnlyOnline
     def partial_fit(
         self,
         X: Any,
@@ -144,10 +164,3 @@ class Growing(Predicting):
         ring.n_observations_ = self.n_observations_ + len(data.values)
         ring._set_fitted()
         return ring
-
-    def _learns_on(self) -> bool:
-        if self.inference == "online-em":
-            return True
-        raise AttributeError(
-            f"partial_fit needs inference='online-em', but inference is {self.inference!r}."
-        )

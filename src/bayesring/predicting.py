@@ -24,22 +24,23 @@ from bayesring.checks import (
 )
 from bayesring.data import inputs
 from bayesring.data.features import Features
+from bayesring.data.labelled import tensor
 from bayesring.data.labels import Labels, NewLabels
 from bayesring.data.observations import HeldOut, Observations, standardised
-from bayesring.data.positions import following, mode_of
-from bayesring.data.tables import describe_new, open_table, values_of
+from bayesring.data.opentables import loaded, open_table
+from bayesring.data.tables import describe_new, values_of
 from bayesring.engine.streams import Purpose, aside
 from bayesring.infer import selfcheck
 from bayesring.infer.estimate import RingEstimate
+from bayesring.infer.precision import random_cells
 from bayesring.infer.selfcheck import SelfCheck
 from bayesring.infer.state import Trace
 from bayesring.model.types import FloatArray, IntArray
-from bayesring.posterior import Posterior, Prediction
+from bayesring.posterior import Posterior
 from bayesring.posterior.convergence import (
     Diagnostics,
     DiagnosticWarning,
     diagnose,
-    random_cells,
 )
 from bayesring.posterior.datatree import Training, to_datatree
 from bayesring.posterior.explained import Explained, explain
@@ -51,7 +52,15 @@ from bayesring.priors import Coupling, RingPrior
 from bayesring.priors.ring_prior import Pairs
 from bayesring.reporting import Reporting
 from bayesring.sharing import symmetrised, turned
-from bayesring.wording import shown
+
+NO_TABLE = (None, "xarray")
+"""Kinds of data whose results are no tables."""
+STATISTICS = {
+    "mean": "predictive mean",
+    "std": "predictive standard deviation",
+    "lower": "lower end of the interval",
+    "upper": "upper end of the interval",
+}
 
 
 class Predicting(Reporting):
@@ -107,6 +116,7 @@ class Predicting(Reporting):
         The interval has probability `level`. It is for a new observation or, if values are binary,
         for the probability of a one, unless `noise` says otherwise.
         """
+        cells = loaded(cells, "cells")
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):
             raise TypeError(
@@ -116,64 +126,8 @@ class Predicting(Reporting):
         found = posterior.summarise(coords, check_level(level), noise)
         return inputs.beside_keys(cells, self.labels_, found._asdict())
 
-    def forecast(self, n: int = 1, level: float = 0.9, *, mode: str | int | None = None) -> Any:
-        """What comes next: the `n` labels after the last of an ordered mode, in every fibre.
-
-        They follow at the usual distance of the labels, months by months. `mode` may be left out
-        if only one mode is ordered, or only one of those holds times. If a table was fitted, the
-        result is a table with keys, mean, std, lower and upper, as `predict_table` gives;
-        otherwise a `Prediction` of arrays whose axis `mode` has the length `n`.
-        """
-        posterior, n = self._posterior(), check_count(n, "n", 1)
-        place = self._ordered_mode(mode)
-        size, levels = posterior.shape[place], self.labels_.levels[place]
-        known = np.arange(size) if levels is None else levels
-        shape = [n if own == place else each for own, each in enumerate(posterior.shape)]
-        check_fits(
-            8 * (len(shape) + 4) * prod(shape),
-            f"a forecast of {prod(shape):,} cells",
-            "predict a table of the cells that you need.",
-        )
-        zones = self.labels_.zones
-        new = following(known, n, zones[place] if zones else None)
-        coords = np.stack([index.ravel() for index in np.indices(shape)], axis=1)
-        coords[:, place] += size
-        added = tuple(new if own == place else new[:0] for own in range(len(shape)))
-        wider = widen(posterior, self.prior_, added, self.seed_)
-        found = wider.summarise(turned(coords, self.symmetric_), check_level(level))
-        if self.table_kind_ is None:
-            return Prediction(*(each.reshape(shape) for each in found))
-        longer = [
-            np.concatenate([own, new]) if each == place and own is not None else own
-            for each, own in enumerate(self.labels_.levels)
-        ]
-        labels = self.labels_._replace(levels=tuple(longer))
-        return inputs.table_of_cells(self.table_kind_, labels, coords, found._asdict())
-
-    def _ordered_mode(self, mode: str | int | None) -> int:
-        """The mode to go on with."""
-        names = self.labels_.names
-        chains = [d for d, own in enumerate(self.prior_.modes) if own.coupling is Coupling.CHAIN]
-        if mode is not None:
-            place = mode_of(mode, names, "mode")
-            if place not in chains:
-                raise ValueError(
-                    f"mode names {shown(names[place])}, which is not ordered; fit with "
-                    f"order=[{shown(names[place])}]."
-                )
-            return place
-        if not chains:
-            raise ValueError("forecast needs an ordered mode, and no mode is; fit with order=.")
-        levels = self.labels_.levels
-        times = [d for d in chains if (own := levels[d]) is not None and own.dtype.kind == "M"]
-        found = chains if len(chains) == 1 else times
-        if len(found) != 1:
-            ordered = [names[each] for each in chains]
-            raise ValueError(f"mode must say which of the ordered modes {ordered} goes on.")
-        return found[0]
-
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
-        """`predict` for every cell, as an array of shape `shape_`."""
+        """`predict` for every cell: an array of shape `shape_`, a `DataArray` if one was fitted."""
         posterior = self._posterior()
         check_fits(
             2 * 8 * prod(posterior.shape),
@@ -181,7 +135,14 @@ class Predicting(Reporting):
             "predict the cells that you need with predict(X).",
         )
         mean, deviation = (symmetrised(each, self.symmetric_) for each in posterior.tensor(noise))
-        return (mean, deviation) if return_std else mean
+        means = self._tensor(mean, "mean", self.labels_)
+        return (means, self._tensor(deviation, "std", self.labels_)) if return_std else means
+
+    def _tensor(self, numbers: FloatArray, statistic: str, labels: Labels) -> Any:
+        """An array with the labels of the one that was fitted, if that had any."""
+        if self.table_kind_ != "xarray":
+            return numbers
+        return tensor(labels, numbers, STATISTICS[statistic])
 
     def sample(
         self, X: Any, n_draws: int = 100, *, random_state: int | Generator | None = None
@@ -206,6 +167,7 @@ class Predicting(Reporting):
 
         If `X` is a table, it may contain the values itself, in the value column of the fit.
         """
+        X = loaded(X, "X")
         posterior, coords = self._locate(X)
         if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
             y = values_of(open_table(X, "X"), self.labels_.value)
@@ -312,10 +274,11 @@ class Predicting(Reporting):
         if candidates is None:
             coords = candidate_cells(posterior.shape, self.observed_, self.seed_)
             rows, deviation = most_uncertain(posterior, coords, n)
-            if self.table_kind_ is None:
+            if self.table_kind_ in NO_TABLE:
                 return coords[rows]
             columns = {"std": deviation}
             return inputs.table_of_cells(self.table_kind_, self.labels_, coords[rows], columns)
+        candidates = loaded(candidates, "candidates")
         coords, added = self._coords(candidates)
         free = np.flatnonzero(~is_observed(coords, self.observed_))
         widened = widen(posterior, self.prior_, added, self.seed_)

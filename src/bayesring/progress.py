@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -19,59 +19,77 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 
 from bayesring.engine.operations import compiled
+from bayesring.infer.length import Stage
 from bayesring.infer.state import LookReport, ScanReport
 
+DRAWING = Stage.DRAW.value
 PATIENCE = 1.0
 """Seconds before anything is shown, so that quick fits stay quiet."""
 STEP_PATIENCE = 2.0
 """The same for work in steps, such as a report."""
 REFRESH = 0.1
 """Seconds between two updates of a bar."""
+BAR, SHOWN = 16, 26
+"""Columns of a bar, and of what is told beside it; the whole line then fits into 80."""
+WARMUP, DRAWS = "warm-up", "draws  "
 
 
 class ChainProgress:
-    """Receives and shows reports from chains in any thread."""
+    """Receives and shows reports from chains in any thread, on lines of at most 80 columns."""
 
-    def __init__(self, chains: int, scans: int, warmup: int) -> None:
+    def __init__(
+        self,
+        chains: int,
+        scans: int | None,
+        warmup: int | None,
+        console: Console | None = None,
+    ) -> None:
+        """`scans` and `warmup` are None if only the chains will tell how many they are."""
         self._bars = RichProgress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=BAR),
             MofNCompleteColumn(),
             TextColumn("{task.fields[shown]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
+            TimeRemainingColumn(compact=True),
+            console=console or Console(stderr=True),
             refresh_per_second=8,
         )
         self._tasks = [
-            self._bars.add_task(f"chain {chain + 1}", total=scans, shown="")
+            self._bars.add_task(f"chain {chain + 1} {WARMUP}", total=warmup, shown="")
             for chain in range(chains)
         ]
         self._scans, self._warmup = scans, warmup
         self._begin = time.monotonic()
         self._last = [0.0] * chains
+        self._drawing, self._begins = [False] * chains, [0] * chains
         self._lock = threading.Lock()
         self._started = False
 
     def __call__(self, report: ScanReport) -> None:
         """Show one report unless the bar was updated a moment ago."""
         now = time.monotonic()
-        last_scan = report.scan == self._scans
+        chain, warmup = report.chain, self._warmup
         if now - self._begin < PATIENCE or (
-            now - self._last[report.chain] < REFRESH and not last_scan
+            now - self._last[chain] < REFRESH and report.scan not in (warmup, self._scans)
         ):
             return
-        self._last[report.chain] = now
+        self._last[chain] = now
         with self._lock:
             if not self._started:
                 self._bars.start()
                 self._started = True
-        phase = "warm-up" if report.scan <= self._warmup else "draws"
-        rank = "x".join(map(str, report.rank))
-        numbers = "  ".join(f"{name} {number:.3g}" for name, number in report.described.items())
+        drawing = report.stage == DRAWING or (warmup is not None and report.scan > warmup)
+        if drawing and not self._drawing[chain]:
+            self._drawing[chain] = True
+            self._begins[chain] = report.scan - 1 if warmup is None else warmup
+            total = None if self._scans is None or warmup is None else self._scans - warmup
+            self._bars.reset(self._tasks[chain])
+            self._bars.tasks[chain].total = total  # which may be None, and `reset` ignores that
         self._bars.update(
-            self._tasks[report.chain],
-            completed=report.scan,
-            shown=f"{phase:7}  rank {rank}  {numbers}",
+            self._tasks[chain],
+            completed=report.scan - self._begins[chain],
+            description=f"chain {chain + 1} {DRAWS if drawing else WARMUP}",
+            shown=shortened([_rank(report.rank), *_numbers(report.described)], SHOWN),
         )
 
     def stop(self) -> None:
@@ -80,9 +98,29 @@ class ChainProgress:
             self._bars.stop()
 
 
+def shortened(parts: Iterable[str], width: int) -> str:
+    """As many of the parts, from the first on, as fit into a width."""
+    found = ""
+    for part in parts:
+        longer = f"{found}  {part}" if found else part
+        if len(longer) > width:
+            break
+        found = longer
+    return found
+
+
+def _rank(rank: tuple[int, ...]) -> str:
+    low, high = min(rank), max(rank)
+    return f"rank {low}" if low == high else f"rank {low}-{high}"
+
+
+def _numbers(described: Mapping[str, float]) -> list[str]:
+    return [f"{name} {number:.3g}" for name, number in described.items()]
+
+
 @contextmanager
 def chain_progress(
-    show: bool, chains: int, scans: int, warmup: int
+    show: bool, chains: int, scans: int | None, warmup: int | None
 ) -> Iterator[ChainProgress | None]:
     """Progress bars during a fit, or None; prints a note if kernels must be compiled first."""
     if not show:
@@ -123,11 +161,11 @@ def learning_progress(show: bool, n_rows: int) -> Iterator[Callable[[LookReport]
             if key not in tasks:
                 tasks[key] = bars.add_task(f"ring {progress.ring + 1}", total=None, shown="")
         seconds = max(time.monotonic() - begin, 1e-9)
-        rank = "x".join(str(progress.size.strands * bond) for bond in progress.size.bonds)
+        rank = _rank(tuple(progress.size.strands * bond for bond in progress.size.bonds))
         bars.update(
             tasks[key],
-            shown=f"rank {rank}  {progress.rows:,} rows, {progress.rows / n_rows:.1f} passes, "
-            f"{progress.rows / seconds:,.0f} rows/s  held-out loss {progress.loss:.4g}",
+            shown=f"{rank}  {progress.rows / n_rows:.1f} passes  "
+            f"{progress.rows / seconds:,.0f} rows/s  loss {progress.loss:.4g}",
         )
 
     try:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bayesring.checks import check_fits, check_values
 from bayesring.data import inputs
-from bayesring.data.tables import open_table, values_of
+from bayesring.data.opentables import loaded, open_table
+from bayesring.data.tables import values_of
 from bayesring.model.types import NOTHING, FloatArray, IntArray
 from bayesring.posterior import Posterior
+from bayesring.posterior.convergence import rows_of
 from bayesring.predicting import Predicting
 
 
@@ -30,12 +34,13 @@ class Scoring(Predicting):
         return posterior.log_score(coords, values)
 
     def log_likelihood(self, X: Any = None, y: Any = None) -> FloatArray:
-        """log p(y_n | f_s, .) of every row for every draw, (draws, n), chain after chain.
+        """log p(y_n | f_s, .) of every row for every draw, (chains, draws, n).
 
         A log density in the units of the data, or a log probability if values are discrete or
         known by their ends only. `X` and `y` are as for `log_score`. Without them, of the training
         values in the order of `observed_`, with what else is known of these: their exposures and
-        errors, and a row of weight w counts w times; equal rows have become one.
+        errors, and a row of weight w counts w times; equal rows have become one. If chains were
+        interrupted, as many draws of each as of the shortest.
         """
         if X is not None:
             posterior, coords, values = self._known_values(X, y)
@@ -55,10 +60,15 @@ class Scoring(Predicting):
             f"the log likelihood of {len(coords):,} values in {posterior.n_draws:,} draws",
             "ask for fewer rows at a time, or for log_score, which needs no memory per draw.",
         )
-        return posterior.log_likelihood(coords, values, given)
+        found = posterior.log_likelihood(coords, values, given)
+        rows = np.stack(rows_of(posterior))
+        if rows.size == len(found):  # all draws, chain after chain
+            return found.reshape(*rows.shape, len(coords))
+        return np.asarray(found[rows])
 
     def _known_values(self, X: Any, y: Any) -> tuple[Posterior, IntArray, FloatArray]:
         """Posterior, coordinates in it, and values, which a table may contain."""
+        X = loaded(X, "X")
         posterior, coords = self._locate(X, stacklevel=4)
         if y is None and inputs.is_labelled(X, self.labels_) and self.labels_.value is not None:
             frame = open_table(X, "X")

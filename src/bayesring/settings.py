@@ -14,7 +14,8 @@ from bayesring.checks import check_choice, check_count, unknown_name
 from bayesring.data.positions import mode_of
 from bayesring.engine.operations import UPDATES
 from bayesring.engine.threads import count_threads
-from bayesring.infer.chains import Length, Sampling
+from bayesring.infer.chains import Sampling
+from bayesring.infer.length import Length
 from bayesring.infer.members import Learning
 from bayesring.infer.problem import Method
 from bayesring.likelihoods import (
@@ -26,6 +27,7 @@ from bayesring.likelihoods import (
     Poisson,
     StudentT,
 )
+from bayesring.model.growth import JointGrowth
 from bayesring.model.rank import FixedRank, RankPolicy, StrandGrowth
 from bayesring.model.spec import Model
 from bayesring.model.types import Moments, RingSize
@@ -45,6 +47,13 @@ INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
 CHAINS, RINGS, FEW = 4, 8, 2**17
 """Chains; rings of online EM, for up to FEW observations (above, as many as chains)."""
+RING_DRAWS = 200
+"""Draws around every ring of online EM, unless given."""
+OWN_SETTINGS: dict[str, dict[str, Any]] = {
+    "online-em": {"batch_size": "auto", "epochs": 200},
+    "gibbs": {"update": "slice", "dtype": "float64", "max_time": None},
+}
+"""Settings that only one algorithm uses, with the defaults that say nothing to the other."""
 MOST_BYTES = 2**80
 """More than this are said to be as many."""
 MOST_MODES = 63
@@ -75,10 +84,13 @@ class Settings(NamedTuple):
     order: Order
     inference: str
     method: Method
-    warmup: int
-    draws: int
+    warmup: int | None
+    draws: int | None
+    """None to end when the answer stands."""
     chains: int | None
     """None to choose by the number of observations."""
+    max_time: float | None
+    """Seconds."""
     max_memory: int
     batch_size: int | None
     """None to choose by the number of observations."""
@@ -109,7 +121,7 @@ class Settings(NamedTuple):
     def sampling(self, n: int, scale: float) -> Sampling:
         """How chains are run on `n` observations."""
         chains = self.count_chains(n)
-        length = Length(self.warmup, self.draws, self.max_memory // chains)
+        length = Length(self.warmup, self.draws, self.max_memory // chains, self.max_time)
         return Sampling(length, self.seed, chains, self.method, scale)
 
     def learning(self, n: int, scale: float = 1.0, rings: int | None = None) -> Learning:
@@ -117,7 +129,8 @@ class Settings(NamedTuple):
         members = self.count_chains(n) if rings is None else rings
         batch_size = self.batch_size or (BATCH if n < MANY else LARGE_BATCH)
         budget = self.max_memory // members
-        return Learning(self.seed, members, self.draws, budget, batch_size, self.epochs, scale)
+        draws = RING_DRAWS if self.draws is None else self.draws
+        return Learning(self.seed, members, draws, budget, batch_size, self.epochs, scale)
 
     def check_ring_fits(self, shape: tuple[int, ...], n: int) -> None:
         """Refuse a shape for which even the smallest ring is too large, before any work."""
@@ -154,6 +167,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
     given = dict(parameters)
     for argument, known in (("inference", INFERENCES), ("dtype", DTYPES), ("update", UPDATES)):
         check_choice(given[argument], argument, known)
+    _refuse_unused(given)
     likelihood = _named(
         "likelihood", given["likelihood"], LIKELIHOODS, Likelihood, "bayesring.likelihoods"
     )
@@ -166,13 +180,14 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
             "update='slice'."
         )
     return Settings(
-        Model(likelihood, prior, _policy(given["rank"])),
+        Model(likelihood, prior, _policy(given["rank"], given["warmup"], given["inference"])),
         _order(given["order"], given["prior"], names),
         given["inference"],
         Method(update, dtype=given["dtype"]),
-        check_count(given["warmup"], "warmup", 0),
-        check_count(given["draws"], "draws", 1),
+        _count_or_auto(given["warmup"], "warmup", 0),
+        _count_or_auto(given["draws"], "draws"),
         _count_or_auto(given["chains"], "chains"),
+        _seconds(given["max_time"]),
         check_count(given["max_memory"], "max_memory", 1),
         _count_or_auto(given["batch_size"], "batch_size"),
         check_count(given["epochs"], "epochs", 1),
@@ -182,12 +197,32 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
     )
 
 
-def _count_or_auto(value: Any, name: str) -> int | None:
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or isinstance(value, bool) or not value > 0:
+        raise ValueError(f"max_time must be None or a positive number, got {shown(value)}.")
+    return float(value)
+
+
+def _refuse_unused(given: Mapping[str, Any]) -> None:
+    """Refuse settings of the other algorithm, which nothing would use."""
+    for algorithm, defaults in OWN_SETTINGS.items():
+        for name, default in defaults.items():
+            if given["inference"] != algorithm and not np.array_equal(given[name], default):
+                raise ValueError(
+                    f"{name}={shown(given[name])} is for inference={algorithm!r}, but inference "
+                    f"is {given['inference']!r}."
+                )
+
+
+def _count_or_auto(value: Any, name: str, least: int = 1) -> int | None:
     if isinstance(value, str):
         if value == "auto":
             return None
         raise ValueError(f"{name} must be 'auto' or an integer, got {shown(value)}.")
-    return check_count(value, name, 1)
+    return check_count(value, name, least)
 
 
 def _yes_or_no(value: Any, name: str) -> bool:
@@ -252,11 +287,12 @@ def _named(
     return value
 
 
-def _policy(rank: Any) -> RankPolicy:
+def _policy(rank: Any, warmup: Any, inference: str) -> RankPolicy:
     if isinstance(rank, str):
         if rank != "auto":
             raise unknown_name("rank", rank, ["auto"], "a number, or one number per bond")
-        return StrandGrowth()
+        together = isinstance(warmup, str) and inference == "gibbs"
+        return JointGrowth() if together else StrandGrowth()
     if hasattr(rank, "adapt"):
         return rank  # type: ignore[no-any-return]
     try:

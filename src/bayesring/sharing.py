@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesring.data.labels import Labels, encode
+from bayesring.data.features import places_in
+from bayesring.data.labels import Labels
 from bayesring.data.observations import Observations
 from bayesring.data.positions import mode_of
 from bayesring.model.types import FloatArray, IntArray
@@ -63,10 +64,10 @@ def together(data: Observations, labels: Labels, share: Any) -> tuple[Observatio
                 )
             shape[first] = shape[second] = max(shape[first], shape[second])
             continue
-        absent = encode(two, one, labels.names[second]) == len(one)
+        absent = places_in(two, one, labels.names[second]) == len(one)
         both = np.sort(np.concatenate([one, two[absent]]))
         for mode, own in ((first, one), (second, two)):
-            coords[:, mode] = encode(own, both, labels.names[mode])[coords[:, mode]]
+            coords[:, mode] = places_in(own, both, labels.names[mode])[coords[:, mode]]
             levels[mode], shape[mode] = both, len(both)
     data = data._replace(coords=coords, shape=tuple(shape))
     symmetric = tuple(

@@ -301,6 +301,10 @@ def test_every_setting_is_a_fact() -> None:
     assert set(others) == set(parameters) - {"shape", "n_jobs", "progress"}
     for name, value in others.items():
         settings = parameters | {name: value}
+        if name in ("batch_size", "epochs"):
+            settings["inference"] = "online-em"
+            plain = resolve(parameters | {"inference": "online-em"}).facts()
+            assert resolve(settings).facts() != plain, name
         if name == "update":
             settings["prior"] = NormalGamma()
             assert resolve(settings).facts() != resolve(settings | {"update": "slice"}).facts()

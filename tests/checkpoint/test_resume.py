@@ -17,7 +17,8 @@ from bayesring.data.observations import Observations, in_order
 from bayesring.data.splitting import hold_out
 from bayesring.engine.streams import Streams
 from bayesring.infer import folds, gibbs
-from bayesring.infer.chains import Chain, Length, explore
+from bayesring.infer.chain import Chain, explore
+from bayesring.infer.length import Length
 from bayesring.infer.problem import Problem, make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.model.rank import StrandGrowth

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bayesring import likelihoods, priors
+from bayesring.data.moments import moments_of
 from bayesring.engine.operations import UPDATES
 from bayesring.engine.streams import Streams
 from bayesring.infer import gibbs
@@ -19,7 +20,7 @@ from bayesring.likelihoods import Likelihood
 from bayesring.model.types import Axis, Moments, WorkingResponse
 from bayesring.posterior import store as storage
 from bayesring.priors import Coupling, ModePrior
-from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, draw_model, name_of
+from tests.models import CORE_PRIORS, LIKELIHOODS, PAIRS, SAMPLERS, draw_model, name_of
 
 
 def public_methods(protocol):
@@ -51,13 +52,16 @@ def test_signatures_documents_and_storage(value, protocol):
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
-def test_units_from_moments_are_those_from_values(likelihood, rng):
+def test_units_of_streams_are_those_of_values_in_memory(likelihood, rng):
+    """Streams know mean and deviation up to rounding only."""
     nuisance = likelihood.initial_nuisance()
     values = likelihood.simulate(rng, rng.standard_normal(200), nuisance)
     for each in (values, np.full(200, values[0]), np.zeros(200)):
         binary = bool(np.isin(each, (0, 1)).all())
-        moments = Moments(each.mean(), each.var(), each.min(), each.max(), binary, 1e-12)
-        assert likelihood.units_from(moments) == pytest.approx(likelihood.units(each))
+        streamed = Moments(each.mean(), each.std(), each.min(), each.max(), binary, 1e-12)
+        location, scale = likelihood.units_from(moments_of(each))
+        assert likelihood.units_from(streamed) == pytest.approx((location, scale))
+        assert scale > 0
 
 
 @pytest.mark.parametrize("package", [likelihoods, priors], ids=lambda p: p.__name__)
@@ -129,7 +133,7 @@ def test_core_priors(rng, core_prior):
     )
 
 
-FOUND = {"tails", "noise_by", "group_mode", "caps", "r"}
+FOUND = {"tails", "noise_by", "group_mode", "caps", "r", "scatter", "curve"}
 """Settings that the data decide."""
 
 
@@ -191,3 +195,14 @@ def test_likelihoods(rng, likelihood):
     quantile = likelihood.quantile(0.8, draws, nuisances)
     assert np.mean(new <= quantile) >= 0.77
     assert np.mean(new < quantile) <= 0.83
+
+
+def test_pairs_are_all_pairs():
+    """What continuous integration samples: every two of likelihood, prior and update."""
+
+    def pairs_of(samplers):
+        named = [(name_of(a), name_of(b), update) for a, b, update in samplers]
+        return {(i, j, own[i], own[j]) for own in named for i, j in ((0, 1), (0, 2), (1, 2))}
+
+    assert pairs_of(PAIRS) == pairs_of(SAMPLERS)
+    assert len(PAIRS) == len(LIKELIHOODS) * len(CORE_PRIORS)

@@ -17,10 +17,10 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
 from bayesring import TensorRing, TensorRingClassifier, load
+from bayesring.growing import OnlyOnline
 from bayesring.infer import chains
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*normal noise is fitted")
@@ -40,7 +40,7 @@ class OnMeasurements(TensorRing):
         classes = classes_of(X)
         return super().fit(classes, y, sample_weight, shape=(5,) * classes.shape[1])
 
-    @available_if(lambda self: self._learns_on())
+    @OnlyOnline
     def partial_fit(self, X, y=None):
         if not hasattr(self, "posterior_"):
             return self.fit(X, y)
@@ -57,7 +57,7 @@ class ClassifierOnMeasurements(TensorRingClassifier):
         classes = classes_of(X)
         return super().fit(classes, y, sample_weight, shape=(5,) * classes.shape[1])
 
-    @available_if(lambda self: self._learns_on())
+    @OnlyOnline
     def partial_fit(self, X, y=None, classes=None):
         cells = classes_of(X)
         if not hasattr(self, "posterior_"):
@@ -68,11 +68,7 @@ class ClassifierOnMeasurements(TensorRingClassifier):
         return super()._coords(classes_of(X))
 
 
-BEHIND_ADAPTER = {
-    "check_n_features_in_after_fitting": "columns are modes; our message says how many there are",
-    "check_dtype_object": "object arrays are refused, whatever they hold",
-    "check_supervised_y_2d": "a column vector for y is refused, not flattened with a warning",
-}
+BEHIND_ADAPTER: dict[str, str] = {}
 REGRESSOR = {
     "check_regressors_train": "five scans on five coarse classes; accuracy has tests of its own",
 }

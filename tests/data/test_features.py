@@ -111,7 +111,7 @@ def test_further_labels_are_coded_as_those_of_the_fit():
         (pd.DataFrame({"station": ["a", "b"], "h": [1.0, np.inf]}), "infinite number in row 1"),
         (pd.DataFrame({"station": ["a", "b", "c"], "h": list("xyz")}), "another text for every"),
         (pd.DataFrame({"station": list("abcde"), "h": [1] * 5}), "same for every label"),
-        (pd.DataFrame({"station": [1, 2], "h": [1, 2]}), "fitted with text"),
+        (pd.DataFrame({"station": [1, 2], "h": [1, 2]}), "but text such as a elsewhere"),
         (pd.DataFrame({"station": ["a", "b"], "h": [[1], [2]]}), "numbers, dates or text"),
         (np.ones((5, 2)), "which row is which label"),
         ((["a", "b"], np.ones((3, 2))), "2 labels, but 3 rows"),

@@ -32,6 +32,12 @@ OPTIONS = {
     "--jobs": ["1", "0", "-1", "2"],
     "--checkpoint-every": ["0", "-1", "nan"],
     "--inference": ["gibbs", "online-em", "magic"],
+    "--sep": [",", ";", "tab", "::", "", "\n", "a"],
+    "--decimal": [".", ",", "", "x"],
+    "--encoding": ["utf-8", "latin-1", "utf-16", "utf-7", "idna", "punycode", "base64", "no", ""],
+    "--na": ["-999", "x,y", "", ",", "nan", "1e400", "0"],
+    "--sheet": ["a", ""],
+    "--mask": ["a", "a,b", "", "x"],
 }
 FLAGS = ["--dry-run", "--json", "--quiet", "--keep-partial", "--help", "--nothing"]
 KNOWN = {

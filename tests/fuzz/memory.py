@@ -26,8 +26,6 @@ TINY: dict[str, Any] = {
     "warmup": 2,
     "draws": 2,
     "chains": 1,
-    "epochs": 1,
-    "batch_size": 8,
     "n_jobs": 1,
     "random_state": 0,
     "progress": False,
@@ -43,7 +41,7 @@ def tiny_settings(rng: Random) -> dict[str, Any]:
     own["dtype"] = rng.choice(["float64", "float64", "float32"])
     choice = rng.randrange(12)
     if choice == 0:
-        own |= {"inference": "online-em"}
+        own |= {"inference": "online-em", "epochs": 1, "batch_size": 8, "dtype": "float64"}
     elif choice == 1:
         own |= {"prior": "paper", "update": "entry"}
     elif choice == 2:

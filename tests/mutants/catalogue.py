@@ -8,10 +8,12 @@ from tests.mutants.of_choice import CHOICE
 from tests.mutants.of_data import DATA
 from tests.mutants.of_inference import ENGINE, INFER
 from tests.mutants.of_kernels import KERNELS
+from tests.mutants.of_likelihoods import KINDS
 from tests.mutants.of_model import FEATURES, LIKELIHOODS, MODEL, PRIORS
 from tests.mutants.of_pages import COMMAND, REPORT
 from tests.mutants.of_posterior import POSTERIOR
 from tests.mutants.of_public import DATASETS, PUBLIC
+from tests.mutants.of_tables import TABLES
 
 MUTANTS: list[Mutant] = [
     *KERNELS,
@@ -21,7 +23,9 @@ MUTANTS: list[Mutant] = [
     *PRIORS,
     *FEATURES,
     *LIKELIHOODS,
+    *KINDS,
     *DATA,
+    *TABLES,
     *CHECKPOINT,
     *POSTERIOR,
     *PUBLIC,

@@ -102,7 +102,7 @@ CHOICE = [
     ),
     Mutant(
         "choice: rows without a value are scored",
-        "command/workflows.py",
+        "command/judged.py",
         "known = ~np.isnan(values_of(frame, value))",
         "known = np.isfinite(np.nan_to_num(values_of(frame, value)))",
         (TESTS + "test_the_command_says_what_the_function_says",),

@@ -97,12 +97,49 @@ ENGINE = [
     ),
 ]
 
+LENGTH = "tests/test_length.py::"
+
 INFER = [
+    Mutant(
+        "the size is chosen by the first chain alone",
+        "infer/chains.py",
+        "chain.looks[look - 1] for chain in self.chains]",
+        "chain.looks[look - 1] for chain in self.chains[:1]]",
+        (LENGTH + "test_all_chains_together_choose_one_size",),
+    ),
+    Mutant(
+        "a drift within windows counts as standing still",
+        "infer/length.py",
+        "windows.var(axis=2, ddof=1)",
+        "traces.var(axis=1, ddof=1)",
+        (LENGTH + "test_chains_that_drift_do_not_stand_still",),
+    ),
+    Mutant(
+        "ends of intervals are left out of the error of the answer",
+        "infer/precision.py",
+        "found = max(found, float(np.quantile(each, MOST_CELLS)))",
+        "found = max(found, 0.0)",
+        (LENGTH + "test_the_error_of_an_answer_is_what_repeated_runs_show",),
+    ),
+    Mutant(
+        "every second draw is kept, but thinned as before",
+        "infer/chain.py",
+        "chain.kept[1::2], 2 * chain.thinning",
+        "chain.kept[1::2], chain.thinning",
+        (LENGTH + "test_draws_without_a_number_are_spread_evenly",),
+    ),
+    Mutant(
+        "a size that was decided is decided again after a resume",
+        "infer/chains.py",
+        "                    chain.sized = scan\n",
+        "",
+        (LENGTH + "test_automatic_runs_resume_with_the_same_bits",),
+    ),
     Mutant(
         "held-out rows never rejoin the training data",
         "infer/chains.py",
-        "handed = [rejoin(explored, held)]",
-        "handed = [explored]",
+        "self._handed = [rejoin(self._handed.pop(), self._held)]",
+        "self._handed = [self._handed.pop()]",
         (HOLDOUT + "test_held_out_values_are_left_out_of_exploration_and_rejoin_for_the_rest",),
     ),
     Mutant(
@@ -121,9 +158,9 @@ INFER = [
     ),
     Mutant(
         "moments of earlier ranks are kept",
-        "infer/chains.py",
-        "                watch.settle()\n",
-        "                pass\n",
+        "infer/chain.py",
+        "            watch.settle()\n",
+        "            pass\n",
         (HOLDOUT + "test_the_noise_is_bounded_by_all_chains_since_the_rank_rests",),
     ),
     Mutant(
@@ -135,29 +172,29 @@ INFER = [
     ),
     Mutant(
         "thinning keeps the first draws instead of every k-th",
-        "infer/chains.py",
-        "if place % thinning == 0 or",
-        "if len(chain.kept) < length.draws // thinning or",
+        "infer/chain.py",
+        "if place % chain.thinning == 0 or",
+        "if len(chain.kept) < (length.draws or 0) // chain.thinning or",
         ("tests/test_estimator.py::test_kept_draws_are_spread_over_all_scans",),
     ),
     Mutant(
         "the rank may change to the end of the warm-up",
-        "infer/chains.py",
-        "return int(ADAPT * self.warmup)",
-        "return int(EXPLORE * self.warmup)",
+        "infer/length.py",
+        "int(ADAPT * self.warmup)",
+        "int(EXPLORE * self.warmup)",
         ("tests/test_rank.py::test_the_rank_rests_before_the_first_kept_draw",),
     ),
     Mutant(
         "a chain that goes on has forgotten its calibrated likelihood",
-        "infer/chains.py",
+        "infer/chain.py",
         "    if chain.likelihood is not None:\n        problem = problem._replace(",
         "    if False:\n        problem = problem._replace(",
         ("tests/checkpoint/test_resume.py::test_a_chain_goes_on_with_the_likelihood_that_it_had",),
     ),
     Mutant(
-        "losses are left out of what a checkpoint holds of a chain",
-        "infer/chains.py",
-        '    "losses",\n',
+        "looks are left out of what a checkpoint holds of a chain",
+        "infer/chain.py",
+        '    "looks",\n',
         "",
         ("tests/checkpoint/test_resume.py::test_all_of_a_chain_that_changes_is_found_again",),
     ),

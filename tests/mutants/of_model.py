@@ -15,8 +15,22 @@ MODEL = [
         ("tests/test_rank.py::test_strands_are_judged_by_the_look_before",),
     ),
     Mutant(
+        "a larger ring is taken though it predicts alike",
+        "model/growth.py",
+        "if loss < (1 - self.gain) * growth.least:",
+        "if loss < growth.least:",
+        ("tests/test_growth.py::test_of_sizes_that_predict_alike_the_smallest_is_taken",),
+    ),
+    Mutant(
+        "a size is judged at its first look",
+        "model/growth.py",
+        "moves = looks < 2 or",
+        "moves = False and",
+        ("tests/test_growth.py::test_a_size_is_judged_when_its_loss_stands_still",),
+    ),
+    Mutant(
         "factors leave the wrong rows of the next core",
-        "model/rank.py",
+        "model/resizing.py",
         "cores[after] = cores[after][:, :, keep]",
         "cores[after] = cores[after][:, :, keep[::-1]]",
         ("tests/test_rank.py::test_dropping_a_silent_factor_changes_no_entry",),
@@ -267,7 +281,7 @@ LIKELIHOODS = [
     ),
     Mutant(
         "a bound that was given is estimated",
-        "infer/chains.py",
+        "infer/chain.py",
         "            if calibrates and due:",
         "            if due:",
         ("tests/test_holdout.py::test_a_bound_that_was_given_stays",),

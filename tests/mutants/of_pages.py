@@ -11,7 +11,7 @@ PAGE = "tests/report/test_page.py::"
 COMMAND = [
     Mutant(
         "predictions of a command ignore their level",
-        "command/workflows.py",
+        "command/judged.py",
         "ring.predict_table(X, level)",
         "ring.predict_table(X)",
         (CLI + "test_a_model_is_that_of_its_seed",),
@@ -19,7 +19,7 @@ COMMAND = [
     Mutant(
         "a model takes the place of its data",
         "command/workflows.py",
-        '    _check_apart("the model", model, {"the input": source})\n',
+        '    check_apart("the model", model, {"the input": source})\n',
         "",
         (CLI + "test_a_model_has_a_file_of_its_own",),
     ),
@@ -33,8 +33,8 @@ COMMAND = [
     Mutant(
         "the checkpoint of a command is not used",
         "command/workflows.py",
-        "observed, container.labels, container.kind, safety.checkpoint, described",
-        "observed, container.labels, container.kind, features=described",
+        "                keep, found = safety.checkpoint, ",
+        "                keep, found = NOTHING_KEPT, ",
         (CLI + "test_commands_go_on_from_their_checkpoint",),
     ),
     Mutant(
@@ -46,9 +46,9 @@ COMMAND = [
     ),
     Mutant(
         "interrupts end with the code of an error",
-        "command/cli.py",
-        "sys.exit(INTERRUPTED if interrupted else 2)",
-        "sys.exit(2)",
+        "command/ending.py",
+        "code = INTERRUPTED if stopped else WRONG",
+        "code = WRONG",
         (CLI + "test_an_interrupted_command_writes_only_if_asked",),
     ),
     Mutant(
@@ -56,10 +56,16 @@ COMMAND = [
         "command/cli.py",
         "inference=inference,\n"
         '        chains="auto" if chains is None else chains,\n'
-        "        draws=draws,\n        warmup=warmup,\n        random_state=seed,\n",
+        "        draws=draws,\n        warmup=warmup,\n        max_memory=max_memory,\n"
+        "        random_state=seed,\n        n_jobs=jobs,\n        progress=not quiet,\n"
+        "        safety=_safety(checkpoint, checkpoint_every, keep_partial, force),\n"
+        "        reading=",
         "inference=inference,\n"
         '        chains="auto" if chains is None else chains,\n'
-        "        draws=draws,\n        warmup=warmup,\n        random_state=0,\n",
+        "        draws=draws,\n        warmup=warmup,\n        max_memory=max_memory,\n"
+        "        random_state=0,\n        n_jobs=jobs,\n        progress=not quiet,\n"
+        "        safety=_safety(checkpoint, checkpoint_every, keep_partial, force),\n"
+        "        reading=",
         (CLI + "test_a_model_is_that_of_its_seed",),
     ),
 ]

@@ -128,7 +128,7 @@ POSTERIOR = [
     ),
     Mutant(
         "members of an archive may declare more than there is",
-        "posterior/archives.py",
+        "data/archives.py",
         "    if declared > size:\n",
         "    if False:\n",
         (HOSTILE + "test_members_may_not_overlap_nor_be_there_twice",),
@@ -156,7 +156,7 @@ POSTERIOR = [
     ),
     Mutant(
         "R-hat without the folded draws",
-        "posterior/diagnostics.py",
+        "infer/diagnostics.py",
         "np.maximum(_rhat(scores), _rhat(_normal_scores(folded)))",
         "_rhat(scores)",
         ("tests/test_diagnostics.py",),
@@ -191,7 +191,7 @@ POSTERIOR = [
     ),
     Mutant(
         "forecasts begin at the last known label",
-        "predicting.py",
+        "forecasting.py",
         "coords[:, place] += size",
         "coords[:, place] += size - 1",
         ("tests/test_order.py::test_forecasts_go_on_and_widen",),

@@ -148,8 +148,8 @@ PUBLIC = [
     Mutant(
         "each chain may take all of the memory",
         "settings.py",
-        "Length(self.warmup, self.draws, self.max_memory // chains)",
-        "Length(self.warmup, self.draws, self.max_memory)",
+        "self.draws, self.max_memory // chains, self.max_time)",
+        "self.draws, self.max_memory, self.max_time)",
         ("tests/test_estimator.py::test_kept_draws_stay_within_the_memory_budget",),
     ),
     Mutant(
@@ -162,8 +162,8 @@ PUBLIC = [
     Mutant(
         "completions ignore their level",
         "completion.py",
-        "ring.posterior_.summarise(coords, level)",
-        "ring.posterior_.summarise(coords, 0.9)",
+        "posterior.summarise(coords, level)",
+        "posterior.summarise(coords, 0.9)",
         ("tests/test_completion.py::test_intervals_have_the_level_asked_for",),
     ),
     Mutant(

@@ -248,7 +248,7 @@ def test_errors_in_a_sentence(begun, data):
         model.partial_fit(X[:3], y[:2])
     with pytest.raises(ValueError, match="y must be finite, got NaN in row 1"):
         model.partial_fit(X[:2], [1.0, np.nan])
-    with pytest.raises(ValueError, match="X has 2 columns, but the tensor has 3 modes"):
+    with pytest.raises(ValueError, match="X has 2 features, but TensorRing is expecting 3"):
         model.partial_fit(X[:2, :2], y[:2])
     with pytest.raises(ValueError, match="modes can only grow"):
         model.partial_fit(np.zeros((1, 3), dtype=int), y[:1], shape=(3, 12, 10))

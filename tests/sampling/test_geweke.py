@@ -19,7 +19,7 @@ from bayesring.infer.problem import Method
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model.types import RingSize
 from bayesring.priors import GammaProcess, NormalGamma, NormalWishart, RingPrior, UnitWeights
-from tests.models import LIKELIHOODS, SAMPLERS, name_of
+from tests.models import LIKELIHOODS, PAIRS, SAMPLERS, name_of
 from tests.sampling import bugs
 from tests.sampling.ladder import COORDS, SHAPE, SIZE, geweke
 
@@ -81,6 +81,14 @@ def test_several_blocks_catch_noise_that_they_share(monkeypatch, seed):
 @pytest.mark.ci
 def test_entry_wise_updates(seed):
     result = run(GAUSSIAN, NormalGamma(), "entry", seed, 8_000)
+    assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("likelihood", "core_prior", "update"), PAIRS, ids=name_of)
+def test_every_pair(likelihood, core_prior, update, seed):
+    """Every two of likelihood, prior and update together; all three in `make test-slow`."""
+    result = run(likelihood, core_prior, update, seed, 4_000)
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
 
 

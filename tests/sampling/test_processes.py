@@ -8,7 +8,8 @@ import pytest
 from bayesring.data.observations import Observations
 from bayesring.engine.operations import UPDATES
 from bayesring.engine.threads import Threads
-from bayesring.infer.chains import Length, Sampling, run_chains
+from bayesring.infer.chains import Sampling, run_chains
+from bayesring.infer.length import Length
 from bayesring.infer.problem import Method
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model.rank import FixedRank, StrandGrowth

@@ -71,7 +71,7 @@ def test_the_slice_prior_is_proportional_to_the_joint(mode, rng):
 
 
 def test_resized_cores_take_their_partners_along(rng):
-    from bayesring.model.rank import drop_factors
+    from bayesring.model.resizing import drop_factors
 
     prior = ring_prior()
     state = draw_prior(rng, SHAPE, RingSize(1, (2, 2, 2)), GAUSSIAN, prior)

@@ -18,7 +18,8 @@ from bayesring.engine.operations import UPDATES, StatisticsTask
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import ONE_THREAD, Threads
 from bayesring.infer import gibbs
-from bayesring.infer.chains import Length, Sampling, run_chains
+from bayesring.infer.chains import Sampling, run_chains
+from bayesring.infer.length import Length
 from bayesring.infer.problem import Method, make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.model import ring

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring import metrics
+from bayesring.command.outputs import check_replaced
 from bayesring.data.files import check_target, write_table
 from bayesring.data.tables import make_table
 from bayesring.data.writing import check_destination, check_folder, replacing
@@ -78,12 +79,19 @@ def run_demo(seed: int = 0, **settings: Any) -> tuple[DemoResult, DemoPictures, 
     return result, DemoPictures(observed, completed, scene, deviation), ring
 
 
-def check_demo(folder: Path) -> None:
-    """Refuse, before any work, a folder that `write_demo` cannot write to."""
+def check_demo(folder: Path, force: bool = False) -> None:
+    """Refuse, before any work, a folder that `write_demo` cannot, or should not, write to."""
     check_folder(folder)
     if folder.is_dir():
         for name in WRITTEN:
             check_destination(folder / name)
+        check_replaced(folder / "report.html", "page", force)
+        found = [name for name in WRITTEN if (folder / name).exists()]
+        if found and "report.html" not in found and not force:
+            raise FileExistsError(
+                f"{folder / found[0]} exists, but no report of a demo beside it; --force replaces "
+                "it."
+            )
 
 
 def write_demo(folder: Path, result: DemoResult, pictures: DemoPictures, ring: TensorRing) -> None:
@@ -101,9 +109,11 @@ def write_demo(folder: Path, result: DemoResult, pictures: DemoPictures, ring: T
         temporary.write_text(REPORT.format(**summary(result)))
 
 
-def write_climate(path: str, seed: int = 0) -> tuple[int, int]:
+def write_climate(path: str, seed: int = 0, force: bool = False) -> tuple[int, int]:
     """Write the USHCN climate table with most of its values left out: rows, rows with a value."""
     check_target(path)
+    if Path(path).exists() and not force:
+        raise FileExistsError(f"{path} exists; --force replaces it.")
     columns = ushcn_table(KNOWN_CLIMATE, seed)
     write_table(path, make_table("pyarrow", columns))
     return len(columns["value"]), int(np.isfinite(columns["value"]).sum())

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesring.choosing import AUTO
-from bayesring.data.containers import Container, Long
+from bayesring.data.containers import Container
 from bayesring.data.featurecolumns import offers
 from bayesring.data.kinds import Choice, choose_by_values
 from bayesring.data.labels import label_texts
+from bayesring.data.longtables import Long
+from bayesring.data.traps import find_traps
 from bayesring.likelihoods import Likelihood
 
 FEW = 3
@@ -68,7 +70,7 @@ def find_troubles(container: Container, distinct: int) -> list[str]:
     """Sentences on what looks like a mistake; `distinct` is the number of cells observed."""
     observed = container.observations
     names, n = container.labels.names, len(observed.values)
-    found = []
+    found = find_traps(observed, container.labels)
     for mode, (name, size) in enumerate(zip(names, observed.shape, strict=True)):
         empty = size - len(np.unique(observed.coords[:, mode]))
         if isinstance(container, Long) and size == len(container.frame) > 1:
@@ -76,14 +78,12 @@ def find_troubles(container: Container, distinct: int) -> list[str]:
                 f"Every row has a label of its own in {name!r} ({size:,}): it looks like a row "
                 "number or an identifier, not a key that rows share."
             )
-        elif size == 1:
-            found.append(f"{name!r} has one label only and tells nothing apart: leave it out.")
         elif empty:
             found.append(
                 f"{empty:,} of {size:,} labels of {name!r} have no value at all: what is filled in "
                 "there rests on the other labels."
             )
-        elif n < FEW * size:
+        elif size > 1 and n < FEW * size:
             found.append(
                 f"{name!r} has {size:,} labels but only {n / size:.1f} values per label: error "
                 "bars will be wide."
@@ -95,8 +95,6 @@ def find_troubles(container: Container, distinct: int) -> list[str]:
         )
     if len(names) == 2:
         found.append("There are two modes only: for a matrix, simpler methods may do.")
-    if np.all(observed.values == observed.values[0]):
-        found.append(f"All values are {observed.values[0]:g}: there is nothing to learn.")
     if not len(container.missing):
         found.append("No value is missing, so there is nothing to fill; fill='all' may help.")
     return found

@@ -1,47 +1,42 @@
-"""The work of each command between parsing and printing."""
+"""The work of the commands that fit, between parsing and printing."""
 
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesring.checks import check_level
 from bayesring.choosing import AUTO, choose_likelihood
+from bayesring.command.describing import described_by
+from bayesring.command.noting import noting_warnings
+from bayesring.command.outputs import check_apart, check_replaced
 from bayesring.command.preview import Preview, preview
-from bayesring.comparing import check_columns, ranked, seen_cells
 from bayesring.completion import fill_gaps, open_gaps
-from bayesring.data.containers import Container, Long, open_container
-from bayesring.data.csvfiles import with_types
-from bayesring.data.featurecolumns import from_columns
-from bayesring.data.files import (
-    ARRAYS,
-    STANDARD,
-    TABLES,
-    check_output,
-    extension,
-    is_parquet,
-    read_data,
-    read_features,
-    write_arrays,
-    write_completion,
-    write_table,
-)
+from bayesring.data.containers import Container, open_container
+from bayesring.data.dialects import PLAIN, Dialect
+from bayesring.data.files import check_output, extension, is_parquet, read_data, write_completion
 from bayesring.data.kinds import Choice, choose_by_moments
+from bayesring.data.masks import masked
+from bayesring.data.opentables import is_table
 from bayesring.data.parquet import ParquetRows
-from bayesring.data.positions import mode_of
-from bayesring.data.tables import is_table, open_table, values_of
-from bayesring.data.writing import check_destination, same_place
+from bayesring.data.writing import check_destination
 from bayesring.engine.threads import count_threads
-from bayesring.estimator import TensorRing, load
+from bayesring.estimator import TensorRing
 from bayesring.fitting import NOTHING_KEPT, Keep, survey_files
-from bayesring.model.types import FloatArray
 
 Summary = dict[str, Any]
 """What a command did, printable and JSON-ready."""
+
+
+class Reading(NamedTuple):
+    """How an input is read, and which of its gaps are left."""
+
+    dialect: Dialect = PLAIN
+    mask: str | list[str] | None = None
 
 
 class Safety(NamedTuple):
@@ -50,6 +45,8 @@ class Safety(NamedTuple):
     checkpoint: Keep = NOTHING_KEPT
     partial: bool = False
     """Whether to use an interrupted fit if every chain has a draw."""
+    force: bool = False
+    """Whether to replace files that bayesring did not write."""
 
     @contextmanager
     def interruptible(self, ring: TensorRing) -> Iterator[list[str]]:
@@ -67,15 +64,20 @@ class Safety(NamedTuple):
             )
 
 
-UNSAFE = Safety()
+UNSAFE, PLAINLY = Safety(), Reading()
 
 
 def preview_file(
-    source: str, modes: Sequence[str] | None, value: str | None, fill: str, likelihood: str
+    source: str,
+    modes: Sequence[str] | None,
+    value: str | None,
+    fill: str,
+    likelihood: str,
+    reading: Reading = PLAINLY,
 ) -> Preview:
     """What `complete_file` would work on."""
-    container, notes = _open(source, modes, value, fill)
-    found = preview(container, likelihood)
+    container, notes = _open(source, modes, value, fill, reading=reading)
+    found = preview(masked(container, reading.mask), likelihood)
     return found._replace(notes=[*notes, *found.notes])
 
 
@@ -92,6 +94,7 @@ def complete_file(
     features: Mapping[str, str] | None = None,
     safety: Safety = UNSAFE,
     safe_cells: bool = False,
+    reading: Reading = PLAINLY,
     **settings: Any,
 ) -> Summary:
     """Fill the gaps of a file into another one of the same kind; `model` names a file for the ring.
@@ -99,23 +102,24 @@ def complete_file(
     `features` maps modes to files or columns, and `settings` go to `TensorRing`.
     """
     begin = time.perf_counter()
+    check_level(level)
     check_output(source, target, safe_cells)
+    check_apart("the output", target, {"the input": source})
+    check_replaced(target, "result", safety.force)
     if model is not None:
         check_destination(model)
-        _check_apart("the model", model, {"the input": source, "the output": target})
-    container, notes = _open(source, modes, value, fill, open_gaps)
-    chosen, chosen_notes = choose_likelihood(likelihood, container.observations)
-    ring = TensorRing(likelihood=chosen, **settings)
-    with _noting_warnings() as noted, safety.interruptible(ring) as ended:
-        ring.fit_observations(
-            container.observations,
-            container.labels,
-            container.kind,
-            safety.checkpoint,
-            _features(features, container),
-        )
+        check_apart("the model", model, {"the input": source, "the output": target})
+        check_replaced(model, "model", safety.force)
+    with noting_warnings() as noted:
+        container, notes = _open(source, modes, value, fill, gaps=True, reading=reading)
+        observed = container.observations
+        chosen, chosen_notes = choose_likelihood(likelihood, observed)
+        ring = TensorRing(likelihood=chosen, **settings)
+        with safety.interruptible(ring) as ended:
+            keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
+            ring.fit_observations(observed, container.labels, container.kind, keep, found)
     completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
-    write_completion(target, completion, safe_cells)
+    write_completion(target, completion, safe_cells, source)
     if model is not None:
         ring.save(model)
     told = list(completion.notes)
@@ -144,26 +148,28 @@ def fit_file(
     likelihood: str = "auto",
     features: Mapping[str, str] | None = None,
     safety: Safety = UNSAFE,
+    reading: Reading = PLAINLY,
     **settings: Any,
 ) -> Summary:
     """Fit a ring to the known values of a file, and save it."""
     begin = time.perf_counter()
     check_destination(model)
-    _check_apart("the model", model, {"the input": source})
-    if settings.get("inference") == "online-em" and is_parquet(source) and features is None:
+    check_apart("the model", model, {"the input": source})
+    check_replaced(model, "model", safety.force)
+    stream = settings.get("inference") == "online-em" and is_parquet(source) and not features
+    if stream:
+        reading.dialect.refuse_unused((), source, ".parquet")
         ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, safety, settings)
     else:
-        container, notes = _open(source, modes, value)
-        observed = container.observations
-        chosen, chosen_notes = choose_likelihood(likelihood, observed)
-        notes += chosen_notes
-        ring = TensorRing(likelihood=chosen, **settings)
-        with _noting_warnings() as noted, safety.interruptible(ring) as ended:
-            described = _features(features, container)
-            ring.fit_observations(
-                observed, container.labels, container.kind, safety.checkpoint, described
-            )
-        notes += ended
+        with noting_warnings() as noted:
+            container, notes = _open(source, modes, value, reading=reading)
+            observed = container.observations
+            chosen, chosen_notes = choose_likelihood(likelihood, observed)
+            ring = TensorRing(likelihood=chosen, **settings)
+            with safety.interruptible(ring) as ended:
+                keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
+                ring.fit_observations(observed, container.labels, container.kind, keep, found)
+        notes += [*chosen_notes, *ended]
     ring.save(model)
     return {
         "input": source,
@@ -195,7 +201,7 @@ def _fit_stream(
     found = choose_by_moments(survey.moments, survey.n_observed) if auto else Choice(likelihood, [])
     chosen, notes = found
     ring = TensorRing(likelihood=chosen, **settings)
-    with _noting_warnings() as noted:
+    with noting_warnings() as noted:
         try:
             ring.fit_rows(files, survey, safety.checkpoint)
         except ValueError:
@@ -206,143 +212,26 @@ def _fit_stream(
     return ring, [rows, *notes], noted
 
 
-def predict_file(
-    model: str, source: str, target: str, *, level: float = 0.9, safe_cells: bool = False
-) -> Summary:
-    """Predict the cells that a file lists, as labels of a table or as an array of coordinates."""
-    check_output(source, target, safe_cells)
-    _check_apart("the output", target, {"the model": model})
-    ring = load(model)
-    names, levels, *_ = ring.labels_
-    is_array = extension(source) in ARRAYS
-    if is_array:
-        X = read_data(source)
-    else:
-        X = read_data(source, names, kinds=dict(zip(names, levels, strict=True)))
-    with _noting_warnings() as noted:
-        if is_array:
-            mean, std = ring.predict(X, return_std=True)
-            lower, upper = ring.predict_interval(X, level)
-            found = {"mean": mean, "std": std, "lower": lower, "upper": upper}
-            write_arrays(target, found)
-        else:
-            write_table(target, ring.predict_table(X, level), safe_cells)
-    return {
-        "input": source,
-        "model": model,
-        "output": target,
-        "predicted": len(X),
-        "level": level,
-        "warnings": noted,
-    }
-
-
-def compare_files(models: Sequence[str], source: str) -> Summary:
-    """Compare saved models by the log scores of the values in a file, all at the same rows."""
-    rings = {path: load(path) for path in dict.fromkeys(models)}
-    if len(rings) < 2:
-        raise ValueError(f"compare needs at least 2 different models, got {len(rings)}.")
-    if source == STANDARD:
-        raise ValueError("every model reads the values: name a file with --on, not -.")
-    check_columns(rings)
-    scores, notes = [], []
-    with _noting_warnings() as noted:
-        for path, ring in rings.items():
-            try:
-                X, y = _held_out(ring, source)
-                scores.append(ring.log_score(X, y))
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from error
-            notes += seen_cells(path, ring, X)
-    found = ranked(rings, scores, notes)
-    return {
-        "on": source,
-        "values": found.pointwise.shape[1],
-        "scores": found.scores,
-        "differences": {
-            name: {"mean": mean, "error": error}
-            for name, (mean, error) in found.differences.items()
-        },
-        "results": found.sentences(),
-        "notes": list(found.notes),
-        "warnings": noted,
-    }
-
-
-def _held_out(ring: TensorRing, source: str) -> tuple[Any, FloatArray | None]:
-    """Rows with values, or coordinates and values, of a file, in its order."""
-    if extension(source) in TABLES:
-        return _rows_with_values(ring, source), None
-    data = open_container(read_data(source)).observations
-    if data.shape != ring.shape_:
-        raise ValueError(f"{source} has shape {data.shape}, but the model has {ring.shape_}.")
-    return data.coords, data.values
-
-
-def _rows_with_values(ring: TensorRing, source: str) -> Any:
-    """The rows of a table that have a value, with keys of the types that the model knows."""
-    names, levels, value, *_ = ring.labels_
-    if value is None:
-        raise ValueError(f"the model is not of a table, but {source} is one.")
-    frame = open_table(read_data(source, names, value, dict(zip(names, levels, strict=True))))
-    if value not in frame.columns:
-        raise ValueError(f"{source} has no column {value!r}, which holds the model's values.")
-    known = ~np.isnan(values_of(frame, value))
-    if not known.any():
-        raise ValueError(f"{source} has no value in column {value!r}.")
-    return frame.filter(known.tolist()).to_native()
-
-
-def report_file(model: str, target: str, *, progress: bool = True) -> Summary:
-    """Write the page on a model."""
-    if target == "-":
-        raise ValueError("a report is a page to open in a browser: name a file with -o.")
-    check_destination(target)
-    _check_apart("the report", target, {"the model": model})
-    page = load(model).report(target, progress=progress)
-    return {"model": model, "report": target, "bytes": page.stat().st_size}
-
-
-def _check_apart(what: str, path: str, others: Mapping[str, str]) -> None:
-    """Refuse, before any work, a file that would replace another one."""
-    for name, other in others.items():
-        if STANDARD not in (path, other) and same_place(path, other):
-            raise ValueError(f"{what} needs a file of its own, but {path} is that of {name}.")
-
-
 def _open(
     source: str,
     modes: Sequence[str] | None,
     value: str | None,
     fill: str = "missing",
-    opener: Callable[..., Container] = open_container,
+    gaps: bool = False,
+    reading: Reading = PLAINLY,
 ) -> tuple[Container, list[str]]:
-    """Open a file as a container; a note says if its columns were guessed."""
-    data = read_data(source, modes, value)
-    if not is_table(data):
-        return opener(data, fill=fill), []
-    guessed = modes is None or value is None
+    """Open a file as a container, of which there must be `gaps` to fill or not.
+
+    Notes say if its columns were guessed, and what is special about the gaps.
+    """
+    data = read_data(source, modes, value, dialect=reading.dialect)
+    named = (modes, value) if is_table(data) else (None, None)
+    guessed = is_table(data) and (modes is None or value is None)
     notes = ["Key and value columns were recognised by their types, not named."] if guessed else []
-    return opener(data, modes, value, fill), notes
-
-
-def _features(
-    features: Mapping[str, str] | None, container: Container
-) -> dict[str | int, Any] | None:
-    """Features from files, or from columns of the table itself."""
-    if features is None:
-        return None
-    labels = container.labels
-    found: dict[str | int, Any] = {}
-    for name, source in features.items():
-        mode = mode_of(name, labels.names, "features")
-        listed = [each.strip() for each in source.split(",")]
-        if isinstance(container, Long) and set(listed) <= set(container.frame.columns):
-            table = container.frame.to_native()
-            found |= from_columns(with_types(table.select([name, *listed]), name), {name: listed})
-        else:
-            found[name] = read_features(source, name, labels.levels[mode])
-    return found
+    if not gaps:
+        return open_container(data, *named, fill), notes
+    container, told = open_gaps(data, *named, fill, mask=reading.mask)
+    return container, notes + told
 
 
 def _describe(ring: TensorRing) -> Summary:
@@ -357,15 +246,3 @@ def _describe(ring: TensorRing) -> Summary:
         "rank": [list(draws.rank) for draws in ring.posterior_.chains],
         "seed": ring.seed_,
     }
-
-
-@contextmanager
-def _noting_warnings() -> Iterator[list[str]]:
-    """Collect warnings meant for users instead of showing them."""
-    noted: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default", UserWarning)
-        yield noted
-    noted += dict.fromkeys(
-        str(each.message) for each in caught if issubclass(each.category, UserWarning)
-    )

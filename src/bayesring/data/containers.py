@@ -1,52 +1,34 @@
 """Containers of a tensor with gaps: read as observations and cells to fill, returned filled.
 
 There is one class per way of marking gaps: `Dense` for arrays with NaN or masked gaps (NumPy,
-masked, xarray), `Sparse` for coordinates and values (`sparse.COO`), `Long` for tables.
+masked, xarray), `Sparse` for coordinates and values (`sparse.COO`), `Long` for tables, in
+`bayesring.data.longtables`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, Protocol
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import check_choice, check_fits, warn_of_rounding
-from bayesring.data.labels import Labels, as_keys, counted_labels, plain_labels
+from bayesring.data.cellnumbers import rows_among
+from bayesring.data.labelled import Statistic, labels_of, like
+from bayesring.data.labels import Labels, counted_labels, plain_labels
+from bayesring.data.longtables import Long
 from bayesring.data.observations import Observations
-from bayesring.data.tables import (
-    Coded,
-    add_columns,
-    append_cells,
-    code_table,
-    find_columns,
-    is_table,
-    kind_of,
-    open_table,
-)
+from bayesring.data.opentables import is_table, open_table
+from bayesring.data.tables import code_table, find_columns
 from bayesring.model.types import FloatArray, IntArray
 
 FILL = ("missing", "all")
 IMPLICIT = ("missing", "observed")
-STORAGE_ENCODING = ("zlib", "complevel", "shuffle", "fletcher32", "grid_mapping")
-"""xarray's encoding settings that cannot change the numbers of a variable."""
-PACKING_ATTRIBUTES = (
-    "scale_factor",
-    "add_offset",
-    "_FillValue",
-    "missing_value",
-    "valid_min",
-    "valid_max",
-    "valid_range",
-    "_Unsigned",
-)
-"""Attributes that make readers of a file convert or mask the numbers in it."""
 STATISTICS = 4
 """Arrays that a completion holds: mean, std, lower, upper."""
 
@@ -64,17 +46,21 @@ class Container(Protocol):
 
     @property
     def kind(self) -> str | None:
-        """The library of a table; None for arrays."""
+        """The library of a table, or "xarray"; None for other arrays."""
 
     @property
     def missing(self) -> IntArray:
         """(m, D), the cells to fill."""
 
-    def filled(self, predicted: FloatArray, keep: bool) -> Any:
+    def filled(self, predicted: FloatArray, statistic: Statistic) -> Any:
         """The data with `predicted` (m,) in the cells to fill.
 
-        Known cells keep their value, or hold zero if not `keep`.
+        Known cells keep their value, or hold zero, as the statistic says; those that are neither
+        known nor filled stay NaN.
         """
+
+    def leaving(self, masked: NDArray[np.bool_]) -> Container:
+        """The same, of which some of the `missing` cells (m,) stay missing."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +69,11 @@ class Dense:
 
     values: FloatArray
     labels: Labels
-    wrap: Callable[[FloatArray], Any]
+    wrap: Callable[[FloatArray, Statistic], Any]
     """Converts a plain array back to the input type."""
-    kind: None = None
+    kind: str | None = None
+    masked: NDArray[np.bool_] | None = None
+    """Gaps that stay gaps."""
 
     @property
     def observations(self) -> Observations:
@@ -95,14 +83,21 @@ class Dense:
 
     @cached_property
     def missing(self) -> IntArray:
-        """The cells that are NaN."""
-        return np.argwhere(np.isnan(self.values))
+        """The cells that are NaN, and not masked."""
+        gaps = np.isnan(self.values)
+        return np.argwhere(gaps if self.masked is None else gaps & ~self.masked)
 
-    def filled(self, predicted: FloatArray, keep: bool) -> Any:
-        """The array without gaps."""
-        result = self.values.copy() if keep else np.zeros(self.values.shape)
+    def filled(self, predicted: FloatArray, statistic: Statistic) -> Any:
+        """The array without gaps, but for the masked ones."""
+        result = self.values.copy() if statistic.keeps else 0.0 * self.values
         result[tuple(self.missing.T)] = predicted
-        return self.wrap(result)
+        return self.wrap(result, statistic)
+
+    def leaving(self, masked: NDArray[np.bool_]) -> Dense:
+        """The same, of which some of the `missing` cells (m,) stay missing."""
+        where = np.zeros(self.values.shape, dtype=bool)
+        where[tuple(self.missing[masked].T)] = True
+        return replace(self, masked=where)
 
 
 @dataclass(frozen=True)
@@ -128,66 +123,18 @@ class Sparse:
         """Modes are numbered."""
         return plain_labels(len(self.shape))
 
-    def filled(self, predicted: FloatArray, keep: bool) -> Any:
-        """The known and the filled entries, all explicit."""
+    def filled(self, predicted: FloatArray, statistic: Statistic) -> Any:
+        """The known and the filled entries, all explicit; NaNs that were not filled, too."""
         known = self.observations
-        values = known.values if keep else np.zeros(len(known.values))
-        coords = np.concatenate([known.coords, self.missing])
-        return self.wrap(coords, np.concatenate([values, predicted]))
+        values = known.values if statistic.keeps else np.zeros(len(known.values))
+        gaps = self.coords[np.isnan(self.values)]
+        left = gaps[~rows_among(gaps, self.missing, self.shape)]
+        coords = np.concatenate([known.coords, self.missing, left])
+        return self.wrap(coords, np.concatenate([values, predicted, np.full(len(left), np.nan)]))
 
-
-@dataclass(frozen=True)
-class Long:
-    """A long table; rows without a value, and rows appended for absent cells, are filled."""
-
-    frame: nw.DataFrame[Any]
-    coded: Coded
-    appended: IntArray
-    """(k, D), cells without a row, which are appended at the end."""
-
-    @property
-    def observations(self) -> Observations:
-        """The rows with a value."""
-        return self.coded.observations
-
-    @property
-    def labels(self) -> Labels:
-        """Labels of the key columns."""
-        return self.coded.labels
-
-    @property
-    def kind(self) -> str:
-        """The table's library."""
-        return kind_of(self.frame)
-
-    @property
-    def missing(self) -> IntArray:
-        """The rows without a value, then the appended ones."""
-        return np.concatenate([self.coded.coords[np.isnan(self.coded.values)], self.appended])
-
-    def filled(self, predicted: FloatArray, keep: bool) -> Any:
-        """The table with its value column filled in."""
-        column = self._column(predicted, keep)
-        return add_columns(self._rows, {str(self.labels.value): column}).to_native()
-
-    def with_statistics(self, predicted: dict[str, FloatArray], keep: dict[str, bool]) -> Any:
-        """The table with one column added per statistic."""
-        columns = {name: self._column(numbers, keep[name]) for name, numbers in predicted.items()}
-        return add_columns(self._rows, columns).to_native()
-
-    @cached_property
-    def _rows(self) -> nw.DataFrame[Any]:
-        if not len(self.appended):
-            return self.frame
-        return append_cells(self.frame, self.coded, self.appended)
-
-    def _column(self, predicted: FloatArray, keep: bool) -> FloatArray:
-        values = np.append(self.coded.values, np.full(len(self.appended), np.nan))
-        missing = np.isnan(values)
-        if not keep:
-            values[:] = 0.0
-        values[missing] = predicted
-        return values
+    def leaving(self, masked: NDArray[np.bool_]) -> Sparse:
+        """The same, of which some of the `missing` cells (m,) stay missing."""
+        return replace(self, missing=self.missing[~masked])
 
 
 def open_container(
@@ -200,6 +147,11 @@ def open_container(
     """The container for the given data."""
     check_choice(fill, "fill", FILL)
     check_choice(implicit, "implicit", IMPLICIT)
+    is_sparse = _is_a(data, "sparse", "SparseArray")
+    if implicit == "observed" and not is_sparse:
+        raise ValueError(
+            f"implicit='observed' is for sparse arrays, but data is of type {type(data).__name__}."
+        )
     if is_table(data):
         return _open_long(data, modes, value, fill)
     if modes is not None or value is not None:
@@ -207,9 +159,16 @@ def open_container(
             f"modes and value name the columns of a table, but data is of type "
             f"{type(data).__name__}."
         )
-    if _is_a(data, "sparse", "SparseArray"):
+    if fill == "all" and not is_sparse:
+        raise ValueError(
+            "fill='all' is for tables and sparse arrays, which need not mention every cell; a "
+            "dense array does, and its gaps are filled without it."
+        )
+    if is_sparse:
+        if fill == "all" and implicit == "observed":
+            raise ValueError("fill='all' and implicit='observed' contradict each other.")
         return _open_sparse(data, fill, implicit)
-    if _is_a(data, "xarray", "DataArray"):
+    if is_labelled_array(data):
         return _open_xarray(data)
     if isinstance(data, np.ma.MaskedArray):
         values = _dense_values(data.data)
@@ -221,13 +180,18 @@ def open_container(
     return _dense(values, counted_labels(values.shape), _plain(array.dtype))
 
 
-def _dense(values: FloatArray, labels: Labels, wrap: Callable[[FloatArray], Any]) -> Dense:
+def _dense(
+    values: FloatArray,
+    labels: Labels,
+    wrap: Callable[[FloatArray, Statistic], Any],
+    kind: str | None = None,
+) -> Dense:
     check_fits(
         STATISTICS * values.nbytes,
         f"the completion of an array of shape {values.shape}",
         "fit a TensorRing to the known cells and predict the cells that you need.",
     )
-    return Dense(values, labels, wrap)
+    return Dense(values, labels, wrap, kind)
 
 
 def _open_long(data: Any, modes: Sequence[str] | None, value: str | None, fill: str) -> Long:
@@ -268,7 +232,7 @@ def _open_sparse(data: Any, fill: str, implicit: str) -> Container:
             "use implicit='missing'.",
         )
 
-        def to_sparse(values: FloatArray) -> Any:
+        def to_sparse(values: FloatArray, _: Statistic) -> Any:
             return sparse.COO.from_numpy(values, fill_value=data.fill_value)
 
         return _dense(_dense_values(data.todense()), plain_labels(data.ndim), to_sparse)
@@ -286,40 +250,12 @@ def _open_sparse(data: Any, fill: str, implicit: str) -> Container:
 
 
 def _open_xarray(data: Any) -> Dense:
-    values = _dense_values(np.asarray(data.values))
-    levels = tuple(_levels_of(data, dim) for dim in data.dims)
-    name = None if data.name is None else str(data.name)
-    labels = Labels(tuple(map(str, data.dims)), levels, name, (None,) * data.ndim)
-    dtype = _float_dtype(data.dtype)
-    return _dense(values, labels, lambda filled: _unpacked(data.copy(data=filled.astype(dtype))))
+    values, dtype = _dense_values(np.asarray(data.values)), _float_dtype(data.dtype)
 
+    def wrap(filled: FloatArray, statistic: Statistic) -> Any:
+        return like(data, filled.astype(dtype), statistic)
 
-def _unpacked(result: Any) -> Any:
-    """Remove settings that belong to the source file and are wrong for a result.
-
-    For example, a result packed as 16-bit integers would be rounded or read back incorrectly.
-    """
-    encoding = result.encoding
-    kept = {name: encoding[name] for name in STORAGE_ENCODING if name in encoding}
-    chunks = encoding.get("chunksizes")
-    if chunks is not None and encoding.get("original_shape", result.shape) == result.shape:
-        kept |= {"chunksizes": chunks, "original_shape": result.shape}
-    result.encoding = kept
-    result.attrs = {
-        name: value for name, value in result.attrs.items() if name not in PACKING_ATTRIBUTES
-    }
-    return result
-
-
-def _levels_of(data: Any, dim: Any) -> NDArray[Any] | None:
-    """The coordinates along a dimension, if they can serve as labels; without any, its numbers."""
-    if dim not in data.coords:
-        return np.arange(data.sizes[dim])
-    try:
-        levels = as_keys(data.coords[dim].values, str(dim))
-    except ValueError:
-        return None
-    return levels if len(np.unique(levels)) == len(levels) else None
+    return _dense(values, labels_of(data), wrap, "xarray")
 
 
 def _dense_values(array: NDArray[Any]) -> FloatArray:
@@ -350,14 +286,19 @@ def _float_dtype(dtype: Any) -> Any:
     return dtype if np.dtype(dtype).kind == "f" else np.dtype(np.float64)
 
 
-def _plain(dtype: Any) -> Callable[[FloatArray], Any]:
-    return lambda filled: filled.astype(_float_dtype(dtype))
+def _plain(dtype: Any) -> Callable[[FloatArray, Statistic], Any]:
+    return lambda filled, _: filled.astype(_float_dtype(dtype))
 
 
-def _masked(dtype: Any) -> Callable[[FloatArray], Any]:
-    return lambda filled: np.ma.masked_array(
-        filled.astype(_float_dtype(dtype)), mask=np.zeros(filled.shape, dtype=bool)
+def _masked(dtype: Any) -> Callable[[FloatArray, Statistic], Any]:
+    return lambda filled, _: np.ma.masked_array(
+        filled.astype(_float_dtype(dtype)), mask=np.isnan(filled)
     )
+
+
+def is_labelled_array(data: Any) -> bool:
+    """Whether `data` is an array of xarray."""
+    return _is_a(data, "xarray", "DataArray")
 
 
 def _is_a(data: Any, module: str, name: str) -> bool:

@@ -6,7 +6,6 @@ canonical form, so "007" stays "007"; otherwise the column stays text.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import io
@@ -22,19 +21,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.checks import import_pyarrow, warn_of_rounded
-from bayesring.data.labels import KINDS, bad_text
+from bayesring.checks import check_fits, import_pyarrow, warn_of_rounded
+from bayesring.data.dialects import PLAIN, Dialect, in_utf8, not_utf8, read_header
+from bayesring.data.labels import bad_text
+from bayesring.data.matching import comparable
 from bayesring.model.types import IntArray
-from bayesring.wording import as_text, reason_of, shown
+from bayesring.wording import reason_of, shown
 
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-")
-"""Texts that mean a missing value."""
 BLOCK = 2**20
 """Number of bytes parsed at a time, unless a line is longer."""
+EXPANDED = 3
+"""Bytes in memory per byte of a file, about."""
 LONGEST_EXACT = 15
 """Digits of an integer that a float always holds."""
 FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """How text begins that spreadsheets may run: signs, in full width too, and space before a sign."""
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 ROWS = 10_000
 """Rows written at a time."""
@@ -45,16 +47,22 @@ def read_csv(
     modes: Sequence[str] | None,
     value: str | None,
     kinds: Mapping[str, NDArray[Any] | None] | None = None,
+    dialect: Dialect = PLAIN,
 ) -> Any:
     """A CSV file, or standard input for "-", as a pyarrow table.
 
     `kinds` holds labels whose types the keys must match, for predictions of a fitted model.
     """
+    return typed(read_texts(source, dialect), modes, value, kinds, dialect)
+
+
+def read_texts(source: str, dialect: Dialect = PLAIN) -> Any:
+    """A CSV file, or standard input for "-", as a pyarrow table of texts."""
     pa = import_pyarrow()
     from pyarrow import csv as arrow_csv
 
-    content = _content(source)
-    names = _header(content, source)
+    content = in_utf8(_content(source), source, dialect)
+    names, sep = read_header(content, source, dialect)
     as_text = arrow_csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
     )
@@ -65,7 +73,7 @@ def read_csv(
 
     def parse(block_size: int) -> Any:
         options = arrow_csv.ReadOptions(block_size=block_size)
-        lines = arrow_csv.ParseOptions(newlines_in_values=b'"' in content)
+        lines = arrow_csv.ParseOptions(delimiter=sep, newlines_in_values=b'"' in content)
         return arrow_csv.read_csv(pa.BufferReader(buffer), options, lines, as_text)
 
     try:
@@ -76,51 +84,44 @@ def read_csv(
                 raise
             table = parse(min(len(content) + 1, 2**31 - 1))  # a line longer than a block
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{source} is not a table in CSV: {reason_of(error)}.") from None
+        wrong = not_utf8(content, source) if "UTF8" in str(error) else None
+        reason = f"{source} is not a table in CSV: {reason_of(error)}."
+        raise wrong or ValueError(reason) from None
     if table.column_names != names:
         raise ValueError(
             f"{source} is not a table in CSV: its header can be read in two ways, as "
             f"{shown(names)} and as {shown(table.column_names)}."
         )
+    return table
+
+
+def typed(
+    table: Any,
+    modes: Sequence[str] | None,
+    value: str | None,
+    kinds: Mapping[str, NDArray[Any] | None] | None = None,
+    dialect: Dialect = PLAIN,
+) -> Any:
+    """A table of texts with keys and values of the types that they show; see `read_csv`."""
+    pa = import_pyarrow()
     # other columns stay unchanged
     ignored = kinds is not None or (modes is not None and value is not None)
     columns = {}
-    for name in names:
-        if name != value and name not in (kinds or {}) and name not in (modes or ()) and ignored:
+    for name in table.column_names:
+        used = name == value or name in (kinds or {}) or name in (modes or ())
+        if (ignored and not used) or not pa.types.is_string(table[name].type):
             columns[name] = table[name]
             continue
         texts, places = _distinct(table[name], name)
         if name == value:
-            columns[name] = pa.array(_numbers(texts, places, name)[places], from_pandas=True)
-        elif kinds is not None and kinds.get(name) is not None:
-            columns[name] = _array(pa, _like(texts, kinds[name], name), places, table[name])
+            numbers = _numbers(texts, places, name, dialect)
+            columns[name] = pa.array(numbers[places], from_pandas=True)
+        elif (levels := (kinds or {}).get(name)) is not None:
+            keys = comparable(texts, levels, name)
+            columns[name] = _array(pa, keys, places, table[name])
         else:
-            keys = _keys(texts, floats=name not in (modes or ()))
+            keys = _keys(texts, name not in (modes or ()), dialect)
             columns[name] = _array(pa, keys, places, table[name], blank=True)
-    return pa.table(columns)
-
-
-def with_types(table: Any, key: str) -> Any:
-    """The table with numbers or dates where a column of text holds nothing else; not in `key`."""
-    pa = import_pyarrow()
-    columns = {key: table[key]}
-    for name in table.column_names:
-        if name == key:
-            continue
-        cells = [None if text in MISSING else text for text in table[name].to_pylist()]
-        known = [text for text in cells if text is not None]
-        convert: Any = None
-        if known and all(NUMBER.fullmatch(text) for text in known):
-            convert = float
-        elif known and all(_converts(np.datetime64, text) for text in known):
-            convert = np.datetime64
-        if convert is None:
-            columns[name] = pa.array(cells, pa.string())
-        elif convert is float:
-            columns[name] = pa.array([None if c is None else float(c) for c in cells], pa.float64())
-        else:
-            times = np.array([np.datetime64("NaT" if c is None else c, "us") for c in cells])
-            columns[name] = pa.array(times)
     return pa.table(columns)
 
 
@@ -140,9 +141,11 @@ def _distinct(column: Any, name: str) -> tuple[NDArray[np.str_], IntArray]:
 
 
 def write_csv(
-    target: str | os.PathLike[str], table: Any, compressed: bool = False, safe_cells: bool = False
+    target: str | os.PathLike[str], table: Any, kind: str = ".csv", safe_cells: bool = False
 ) -> None:
     """A pyarrow table as CSV to a file, or to standard output for "-".
+
+    Of `kind` ".csv.gz" it is compressed, of ".tsv" separated by tabs.
 
     With `safe_cells`, text that a spreadsheet would run as a formula gets an apostrophe in front,
     in names of columns too. Read again, it keeps the apostrophe, so this is off by default.
@@ -152,47 +155,37 @@ def write_csv(
         return
     with open(target, "wb") as raw:
         # no name or time inside, so that equal tables give equal files
+        compressed = kind == ".csv.gz"
         file: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
         with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
-            _write_rows(text, table, safe_cells)
+            _write_rows(text, table, safe_cells, "\t" if kind == ".tsv" else ",")
 
 
 def _content(source: str) -> bytes:
     if source == "-":
         content = sys.stdin.buffer.read()
     else:
+        check_fits(
+            EXPANDED * os.path.getsize(source),
+            f"the table {source}",
+            "save it as Parquet, which online EM reads in pieces.",
+        )
         try:
             content = Path(source).read_bytes()
             if source.lower().endswith(".gz"):
                 content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{source} cannot be read: {reason_of(error)}.") from None
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ValueError(f"{source} is in UTF-16, but CSV is read as UTF-8; save it as UTF-8.")
-    return content.removeprefix(codecs.BOM_UTF8)
+    return content
 
 
-def _header(content: bytes, source: str) -> list[str]:
-    lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", "surrogateescape", newline="")
-    try:
-        names = next(csv.reader(lines), [])
-    except csv.Error as error:
-        raise ValueError(f"{source} is not a table in CSV: {reason_of(error)}.") from None
-    if any("\ud800" <= each <= "\udfff" for name in names for each in name):
-        raise ValueError(f"{source} has a header that is not in UTF-8; save it as UTF-8.")
-    if not names:
-        raise ValueError(f"{source} is empty: a header with the names of the columns is required.")
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        mark = next(mark for mark in ";\t|" if mark in names[0])
-        raise ValueError(f"{source} seems to be separated by {mark!r}, but CSV needs commas.")
-    if len(set(names)) < len(names):
-        raise ValueError(f"{source} has two columns of the same name: {names}.")
-    return names
-
-
-def _numbers(texts: NDArray[np.str_], places: IntArray, name: str) -> NDArray[Any]:
+def _numbers(
+    texts: NDArray[np.str_], places: IntArray, name: str, dialect: Dialect = PLAIN
+) -> NDArray[Any]:
     """Values of distinct texts; NaN where they are missing."""
-    missing = np.isin(texts, MISSING)
+    missing = dialect.is_missing(texts)
+    if dialect.decimal != ".":
+        texts = np.array([dialect.as_number(text) for text in texts.tolist()], dtype=str)
     try:
         found = np.where(missing, "nan", texts).astype(np.float64)
     except ValueError:
@@ -203,15 +196,27 @@ def _numbers(texts: NDArray[np.str_], places: IntArray, name: str) -> NDArray[An
         )
         row = int(np.argmax(places == wrong))
         raise ValueError(
-            f"value column {name!r} holds {str(text)!r} in line {row + 2}, but a number, or "
-            "nothing for a missing value, is required."
+            f"value column {name!r} holds {shown(str(text))} in line {row + 2}, but a number, or "
+            f"nothing for a missing value, is required{_hint(str(text), dialect)}."
         ) from None
     for place, text in enumerate(texts.tolist()):
         if len(text) > LONGEST_EXACT and _is_rounded(text, float(found[place])):
             line = int(np.argmax(places == place)) + 2
             warn_of_rounded(f"value column {name!r}", text, float(found[place]), f"line {line}")
             break
+    found[np.isin(found, dialect.codes())] = np.nan
     return np.asarray(found)
+
+
+def _hint(text: str, dialect: Dialect) -> str:
+    """What to say about a value that is no number, if that is easy to guess."""
+    if DECIMAL_COMMA.fullmatch(text.strip()) and dialect.decimal == ".":
+        return "; if the comma is its decimal mark, say so with --decimal ,"
+    if dialect.decimal == "," and "." in text:
+        return "; with --decimal , a number has no point"
+    if re.fullmatch(r"[^\W\d_]{1,12}\.?|[.?*]+", text.strip()):
+        return f"; if it means a missing value, say so with --na {text.strip()}"
+    return ""
 
 
 def _is_rounded(text: str, number: float) -> bool:
@@ -219,7 +224,7 @@ def _is_rounded(text: str, number: float) -> bool:
     return digits.isascii() and digits.isdigit() and int(text) != number and isfinite(number)
 
 
-def _keys(texts: NDArray[np.str_], floats: bool = False) -> NDArray[Any]:
+def _keys(texts: NDArray[np.str_], floats: bool = False, dialect: Dialect = PLAIN) -> NDArray[Any]:
     """Distinct texts as integers or dates if nothing is lost; as floats if allowed.
 
     Digits alone, such as "007", are not floats unless some are missing.
@@ -227,10 +232,15 @@ def _keys(texts: NDArray[np.str_], floats: bool = False) -> NDArray[Any]:
     for kind in ("int64", "M8[D]"):
         if _same_texts(texts, kind):
             return texts.astype(kind)
-    numbers = all(text in MISSING or _converts(float, text) for text in texts.tolist())
-    if floats and numbers and not np.all(np.char.isdigit(texts)):
-        return np.where(np.isin(texts, MISSING), "nan", texts).astype(np.float64)
-    return texts
+    if not floats or np.all(np.char.isdigit(texts)):
+        return texts
+    missing = dialect.is_missing(texts)
+    points = [dialect.as_number(text) for text in texts.tolist()]
+    if not all(gone or _converts(float, text) for gone, text in zip(missing, points, strict=True)):
+        return texts
+    found = np.where(missing, "nan", np.array(points, dtype=str)).astype(np.float64)
+    found[np.isin(found, dialect.codes())] = np.nan
+    return found
 
 
 def _same_texts(texts: NDArray[np.str_], kind: str) -> bool:
@@ -238,21 +248,6 @@ def _same_texts(texts: NDArray[np.str_], kind: str) -> bool:
         return bool(np.array_equal(texts.astype(kind).astype(str), texts))
     except (ValueError, OverflowError):
         return False
-
-
-def _like(texts: NDArray[np.str_], levels: NDArray[Any] | None, name: str) -> NDArray[Any]:
-    """Keys converted to the type the model was fitted with."""
-    if levels is None or levels.dtype.kind == "U":
-        return texts
-    if levels.dtype.kind == "b":
-        return np.asarray(np.char.lower(texts) == "true")
-    try:
-        return texts.astype(levels.dtype)
-    except (ValueError, OverflowError):
-        raise ValueError(
-            f"column {name!r} holds text such as {str(texts[0])!r}, but the model was fitted with "
-            f"{KINDS[levels.dtype.kind]} such as {as_text(levels[0])}."
-        ) from None
 
 
 def _array(pa: Any, keys: NDArray[Any], places: IntArray, column: Any, blank: bool = False) -> Any:
@@ -277,9 +272,9 @@ def _converts(convert: Callable[[str], Any], text: str) -> bool:
     return True
 
 
-def _write_rows(file: Any, table: Any, safe_cells: bool) -> None:
+def _write_rows(file: Any, table: Any, safe_cells: bool, sep: str = ",") -> None:
     """Rows with the shortest text that round-trips each number; empty for a missing value."""
-    writer = csv.writer(_Lines(file), lineterminator="\r\n")
+    writer = csv.writer(_Lines(file), delimiter=sep, lineterminator="\r\n")
     writer.writerow(_texts(table.column_names, safe_cells))
     for batch in table.to_batches(max_chunksize=ROWS):
         columns: Iterable[list[Any]] = (

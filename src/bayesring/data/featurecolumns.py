@@ -7,7 +7,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from bayesring.data.tables import is_table, open_table
+from bayesring.data.opentables import is_table, open_table
 from bayesring.wording import as_text, shown
 
 PLACES = ("lat", "latitude", "lon", "lng", "long", "longitude")

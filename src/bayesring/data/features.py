@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesring.data.labels import Labels, as_keys, encode, extend
+from bayesring.data.labels import KINDS, Labels, as_keys, encode, extend
+from bayesring.data.opentables import is_table, open_table
 from bayesring.data.positions import mode_of, positions_of
-from bayesring.data.tables import is_table, keys_of, open_table
+from bayesring.data.tables import keys_of
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.wording import as_text, shown
 
@@ -162,6 +163,17 @@ def _matrix(given: Any, where: str) -> Any:
     return matrix
 
 
+def places_in(keys: NDArray[Any], levels: NDArray[Any], name: str) -> IntArray:
+    """Index of every key among `levels`, their number for keys not among them."""
+    found, expected = KINDS[keys.dtype.kind], KINDS[levels.dtype.kind]
+    if found != expected:
+        raise ValueError(
+            f"{name!r} holds {found} such as {as_text(keys[0])}, but {expected} such as "
+            f"{as_text(levels[0])} elsewhere."
+        )
+    return encode(keys, levels)
+
+
 def known_from(
     labels: Labels, shape: tuple[int, ...], sources: Sequence[Source]
 ) -> tuple[Labels, tuple[int, ...]]:
@@ -179,7 +191,7 @@ def known_from(
                 f"features of {source.name!r} must say which row is which label: give a table, or "
                 "the pair (labels, matrix)."
             )
-        new = np.unique(keys[encode(keys, own, source.name) == len(own)])
+        new = np.unique(keys[places_in(keys, own, source.name) == len(own)])
         if len(new):
             levels[mode] = extend(own, new, source.name)
             sizes[mode] = len(own) + len(new)
@@ -197,7 +209,7 @@ def _check_coordinates(keys: NDArray[Any], source: Source) -> None:
 def rows_of(source: Source, levels: NDArray[Any]) -> IntArray:
     """For every label its row in the source, or -1."""
     keys = np.arange(source.n) if source.keys is None else source.keys
-    places = encode(keys, levels, source.name)
+    places = places_in(keys, levels, source.name)
     rows = np.full(len(levels) + 1, -1)
     rows[places] = np.arange(len(keys))
     return rows[:-1]

@@ -4,6 +4,8 @@
 |---|---|---|
 | .csv, .csv.gz, or "-" for standard streams | pyarrow table | the table with four more columns |
 | .parquet, .arrow, .feather | pyarrow table | the same |
+| .xlsx | pyarrow table | not written |
+| a folder, or a pattern such as `2020-*.csv` | one table | not written |
 | .npy | array | the mean only |
 | .npz | its only array, or the one named | mean, std, lower and upper |
 | .nc, .zarr | its only variable, or the one named | mean, std, lower and upper as variables |
@@ -14,7 +16,6 @@ Results are written under a temporary name and renamed; see `bayesring.data.writ
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -24,17 +25,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.checks import import_pyarrow
-from bayesring.data.csvfiles import read_csv, with_types, write_csv
-from bayesring.data.heaps import check_heaps
-from bayesring.data.parquet.footers import find_files
+from bayesring.data.csvfiles import read_texts, typed, write_csv
+from bayesring.data.dialects import PLAIN, Dialect
+from bayesring.data.folders import ending_of, files_in, is_among, is_many, joined_tables
+from bayesring.data.labelledfiles import (
+    Surroundings,
+    read_labelled,
+    read_surroundings,
+    write_labelled,
+)
+from bayesring.data.parquet.footers import is_pattern
 from bayesring.data.parquet.thrift import read_footer
+from bayesring.data.spreadsheets import read_sheet
 from bayesring.data.writing import ZARR, check_destination, replacing
 from bayesring.wording import reason_of
 
-TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
+TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".feather")
+TEXTS = (".csv", ".csv.gz", ".tsv")
+SHEETS = (".xlsx",)
+"""Read, but not written."""
 ARRAYS = (".npy", ".npz")
 LABELLED = (".nc", ".zarr")
 STATISTICS = ("mean", "std", "lower", "upper")
+NOWHERE = Surroundings({}, {})
 STANDARD = "-"
 """Name of the standard streams."""
 
@@ -43,7 +56,7 @@ def extension(path: str) -> str:
     """The known extension of a path."""
     if path == STANDARD:
         return ".csv"
-    known = (*TABLES, *ARRAYS, *LABELLED)
+    known = (*TABLES, *SHEETS, *ARRAYS, *LABELLED)
     for each in sorted(known, key=len, reverse=True):
         if path.lower().endswith(each):
             return each
@@ -52,27 +65,43 @@ def extension(path: str) -> str:
     )
 
 
+def format_of(path: str) -> str:
+    """The extension of an input, or of the files that it stands for."""
+    return ending_of(path, (*TABLES, *SHEETS)) if is_many(path) else extension(path)
+
+
 def is_parquet(path: str) -> bool:
     """Whether a path is Parquet data: a file with its extension, or a folder of such files."""
-    folder = Path(path)
-    return path.lower().endswith(".parquet") or (
-        folder.is_dir() and next(folder.rglob("*.parquet"), None) is not None
-    )
+    if path == STANDARD or path.lower().endswith(".parquet"):
+        return path != STANDARD
+    return format_of(path) == ".parquet"
 
 
 def family(path: str) -> tuple[str, ...]:
-    """All extensions for the same kind of data."""
-    return next(group for group in (TABLES, ARRAYS, LABELLED) if extension(path) in group)
+    """All extensions for the same kind of data as an input that can be written."""
+    kind = format_of(path)
+    if kind in SHEETS:
+        return TABLES
+    return next(group for group in (TABLES, ARRAYS, LABELLED) if kind in group)
 
 
 def check_output(source: str, target: str, safe_cells: bool = False) -> None:
     """Reject, before any work, a result file whose format cannot hold the source's data."""
-    if family(source) != family(target):
+    if target != STANDARD and target.lower().endswith(SHEETS):
+        raise ValueError(
+            f"{target} cannot be written: spreadsheets are only read; choose one of the "
+            f"extensions {', '.join(TABLES)}."
+        )
+    if target != STANDARD and any(mark in target for mark in "*?"):
+        raise ValueError(f"{target} cannot be written: a pattern names no file.")
+    if STANDARD not in (source, target) and is_many(source) and is_among(target, source):
+        raise ValueError(f"{target} cannot be written: it would be part of the input {source}.")
+    if extension(target) not in family(source):
         raise ValueError(
             f"{target} cannot hold the result for {source}; choose one of the extensions "
             f"{', '.join(family(source))}."
         )
-    if safe_cells and extension(target) not in (".csv", ".csv.gz"):
+    if safe_cells and extension(target) not in TEXTS:
         raise ValueError(
             f"safe cells are for CSV, where spreadsheets may run text as formulas, but {target} is "
             f"a {extension(target)} file, where text stays text."
@@ -92,65 +121,117 @@ def read_data(
     modes: Sequence[str] | None = None,
     value: str | None = None,
     kinds: Mapping[str, NDArray[Any] | None] | None = None,
+    dialect: Dialect = PLAIN,
 ) -> Any:
     """Contents of a file: a pyarrow table, an array, or a labelled xarray array.
 
     `modes` and `value` name columns; for arrays, `value` names the array or variable. For `kinds`
-    see `bayesring.data.csvfiles.read_csv`.
+    and `dialect` see `bayesring.data.csvfiles.read_csv`.
     """
-    kind = extension(path)
-    if path != STANDARD and not Path(path).exists():
+    dialect = dialect.checked()
+    kind = format_of(path)
+    if path != STANDARD and not is_pattern(path) and not Path(path).exists():
         raise FileNotFoundError(f"{path} does not exist.")
-    if kind in (".csv", ".csv.gz"):
-        return read_csv(path, modes, value, kinds)
-    if kind in TABLES:
-        return _read_arrow(path, kind)
+    if kind in TEXTS:
+        dialect.refuse_unused(("sep", "decimal", "encoding", "na"), path, kind)
+        if kind == ".tsv" and dialect.sep is None:
+            dialect = dialect._replace(sep="\t")
+    else:
+        used = ("decimal", "na", "sheet") if kind in SHEETS else ("na",)
+        dialect.refuse_unused(used, path, kind)
+    if kind in TABLES or kind in SHEETS:
+        table = _read_table(path, kind, dialect)
+        if kind in TEXTS or kind in SHEETS:
+            return typed(table, modes, value, kinds, dialect)
+        return _without_codes(table, value, dialect)
     if modes is not None:
         raise ValueError(f"modes name the key columns of a table, but {path} holds an array.")
-    return _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
+    array: Any = _read_array(path, value) if kind in ARRAYS else _read_labelled(path, value)
+    codes = dialect.codes()
+    if not codes:
+        return array
+    known = ~np.isin(array, codes)
+    return array.where(known) if kind in LABELLED else np.where(known, array, np.nan)
 
 
-def read_features(path: str, name: str, levels: NDArray[Any] | None) -> Any:
-    """Features of the labels of a mode: a table whose labels are typed as `levels`, or a matrix.
-
-    In CSV, a column is of numbers or dates if all that it holds are, and empty cells are missing.
-    """
-    if extension(path) not in (".csv", ".csv.gz"):
-        return read_data(path)
-    names = read_csv(path, None, None, {}).column_names
-    key = name if name in names else names[0]
-    return with_types(read_csv(path, None, None, {key: levels}), key)
+def _read_table(path: str, kind: str, dialect: Dialect) -> Any:
+    """A table, of texts if the file holds texts; one that is in many files is put together."""
+    if path == STANDARD or not is_many(path):
+        return _read_one(path, kind, dialect)
+    files = files_in(path, (*TABLES, *SHEETS))
+    return joined_tables(path, files, [_read_one(str(each), kind, dialect) for each in files])
 
 
-def write_completion(path: str, completion: Any, safe_cells: bool = False) -> None:
+def _read_one(path: str, kind: str, dialect: Dialect) -> Any:
+    if kind in TEXTS:
+        return read_texts(path, dialect)
+    if kind in SHEETS:
+        with _reading(path, kind):
+            return read_sheet(path, dialect.sheet)
+    return _read_arrow(path, kind)
+
+
+def _without_codes(table: Any, value: str | None, dialect: Dialect) -> Any:
+    """A table whose values, or all floats if none is named, are missing where they are a code."""
+    codes = dialect.codes()
+    if not codes:
+        return table
+    pa = import_pyarrow()
+    from pyarrow import compute
+
+    for place, name in enumerate(table.column_names):
+        column = table[name]
+        if not (name == value or (value is None and pa.types.is_floating(column.type))):
+            continue
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            known = compute.invert(
+                compute.is_in(column.cast(pa.float64()), value_set=pa.array(codes, pa.float64()))
+            )
+            table = table.set_column(
+                place, name, compute.if_else(known, column, pa.scalar(None, column.type))
+            )
+    return table
+
+
+def write_completion(
+    path: str, completion: Any, safe_cells: bool = False, source: str | None = None
+) -> None:
     """Write all statistics of the filled cells that the format can hold.
 
-    For `safe_cells` see `bayesring.data.csvfiles.write_csv`.
+    A NetCDF file or Zarr store gets what is around the variable in its `source`. For `safe_cells`
+    see `bayesring.data.csvfiles.write_csv`.
     """
     kind = extension(path)
     if kind in TABLES:
         write_table(path, completion.table, safe_cells)
         return
-    statistics = {name: getattr(completion, name) for name in STATISTICS}
+    around = NOWHERE
+    if source is not None and kind in LABELLED:
+        done = f"bayesring complete: gaps filled, with {completion.level:.0%} intervals"
+        around = read_surroundings(source, lambda: _reading(source, extension(source)), done)
+    write_statistics(path, {name: getattr(completion, name) for name in STATISTICS}, around)
+
+
+def write_statistics(
+    path: str, statistics: Mapping[str, Any], around: Surroundings = NOWHERE
+) -> None:
+    """Write named arrays, labelled ones with what is `around` them."""
+    kind = extension(path)
     if kind in ARRAYS:
         write_arrays(path, statistics)
         return
-    xr = _import_xarray()
-    dataset = xr.Dataset(statistics).drop_encoding()
     with replacing(path, _folder_format(path)) as temporary:
         if kind == ".nc":
             temporary.unlink()  # HDF5 locks its files itself, and refuses one that is locked
-            dataset.to_netcdf(temporary, engine="h5netcdf")
-        else:
-            dataset.to_zarr(temporary, zarr_format=2, consolidated=True)
+        write_labelled(temporary, statistics, around, kind)
 
 
 def write_table(path: str, table: Any, safe_cells: bool = False) -> None:
     """A pyarrow table; for `safe_cells` see `bayesring.data.csvfiles.write_csv`."""
     kind = extension(path)
     with _target(path) as temporary:
-        if kind in (".csv", ".csv.gz"):
-            write_csv(temporary, table, kind == ".csv.gz", safe_cells)
+        if kind in TEXTS:
+            write_csv(temporary, table, kind, safe_cells)
         elif kind == ".parquet":
             import_pyarrow()
             from pyarrow import parquet
@@ -185,9 +266,8 @@ def _read_arrow(path: str, kind: str) -> Any:
         if kind == ".parquet":
             from pyarrow import parquet
 
-            for file in find_files(Path(path)):
-                read_footer(file)  # before Arrow does, because it may crash
-            table = parquet.read_table(path)
+            read_footer(Path(path))  # before Arrow does, because it may crash
+            table = parquet.read_table(path, partitioning=None)
         else:
             with pa.OSFile(path) as file:
                 table = pa.ipc.open_file(file).read_all()
@@ -214,18 +294,11 @@ def _read_array(path: str, name: str | None) -> NDArray[Any]:
 
 
 def _read_labelled(path: str, name: str | None) -> Any:
-    xr = _import_xarray()
-    engine = {"engine": "zarr"} if extension(path) == ".zarr" else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # stores without consolidated metadata
-        with _reading(path, extension(path)):
-            if extension(path) == ".nc":
-                check_heaps(path)  # before HDF5 does, because it may never end
-            opened = xr.open_dataset(path, **engine)
-    with opened as dataset:
-        chosen = _one_of([str(each) for each in dataset.data_vars], name, path, "variables")
-        with _reading(path, extension(path)):
-            return dataset[chosen].load()
+    return read_labelled(
+        path,
+        lambda names: _one_of(names, name, path, "variables"),
+        lambda: _reading(path, extension(path)),
+    )
 
 
 @contextmanager
@@ -246,13 +319,3 @@ def _one_of(names: list[str], name: str | None, path: str, what: str) -> str:
     if name in names or (name is None and len(names) == 1):
         return name or names[0]
     raise ValueError(f"{path} holds the {what} {names}; name one of them with value.")
-
-
-def _import_xarray() -> Any:
-    try:
-        import xarray
-    except ImportError:
-        raise ImportError(
-            "NetCDF and Zarr files need xarray: pip install 'bayesring[files]'."
-        ) from None
-    return xarray

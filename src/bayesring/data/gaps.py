@@ -60,11 +60,17 @@ SCATTERED = GapPattern()
 
 def find_pattern(data: Observations) -> GapPattern:
     """How the cells that are not among the observations are missing."""
-    shape = data.shape
-    cells = prod(shape)
-    if cells > MOST_CELLS or min(shape) < 2:
-        return SCATTERED
-    known = _known(data)
+    return SCATTERED if too_large(data.shape) else pattern_of(known_cells(data))
+
+
+def too_large(shape: tuple[int, ...]) -> bool:
+    """Whether cells are taken to be missing one by one, without a look."""
+    return prod(shape) > MOST_CELLS or min(shape) < 2
+
+
+def pattern_of(known: NDArray[np.bool]) -> GapPattern:
+    """How cells are missing in a tensor that says which ones are known."""
+    shape, cells = known.shape, known.size
     share = float(known.mean())
     if not LOWEST_SHARE <= share < 1:
         return SCATTERED
@@ -83,12 +89,14 @@ def find_pattern(data: Observations) -> GapPattern:
 
 
 def hold_out_alike(
-    data: Observations, pattern: GapPattern, rng: Generator, target: int
+    known: NDArray[np.bool], pattern: GapPattern, rng: Generator, share: float
 ) -> NDArray[np.bool]:
-    """Which of the observations to hold out, about `target`, so that they are missing alike."""
+    """Which cells to hold out, about a `share` of the known ones, so that they are missing alike.
+
+    The result has the shape of the tensor; if whole fibres are missing, one along their mode.
+    """
     assert pattern.mode is not None
-    known, mode = _known(data), pattern.mode
-    along = mode
+    mode = along = pattern.mode
     if pattern.whole:  # fibres in place of cells
         known = np.asarray(known.any(axis=mode))
         along = 0 if pattern.runs is None else pattern.runs - (pattern.runs > mode)
@@ -97,8 +105,7 @@ def hold_out_alike(
     weights = np.cumsum(np.count_nonzero(~lines, axis=1))
     filled = np.flatnonzero(lines.any(axis=1))
     scattered = pattern.whole and pattern.runs is None
-    per_unit = len(data.values) / max(int(known.sum()), 1)
-    wanted = max(1, round(target / per_unit))
+    wanted = max(1, round(share * int(known.sum())))
     if scattered:
         held.reshape(-1)[rng.permutation(np.flatnonzero(lines))[:wanted]] = True
     found = int(held.sum())
@@ -114,11 +121,11 @@ def hold_out_alike(
             found += int(new.sum())
     sizes = [known.shape[axis] for axis in range(known.ndim) if axis != along]
     units = np.moveaxis(held.reshape(*sizes, known.shape[along]), -1, along)
-    places = [each for axis, each in enumerate(data.coords.T) if not pattern.whole or axis != mode]
-    return np.asarray(units[tuple(places)])
+    return np.expand_dims(units, mode) if pattern.whole else units
 
 
-def _known(data: Observations) -> NDArray[np.bool]:
+def known_cells(data: Observations) -> NDArray[np.bool]:
+    """The tensor that says which cells are known; of several parts, any of them."""
     known = np.zeros(data.shape, dtype=bool)
     known[tuple(data.coords.T)] = True
     return known

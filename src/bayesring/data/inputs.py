@@ -16,17 +16,20 @@ from bayesring.checks import (
     check_shape,
     check_within,
 )
+from bayesring.data.containers import is_labelled_array, open_container
 from bayesring.data.extras import (
     ENDS,
     Extras,
     between,
     columns_of,
+    given_arguments,
     positive_rows,
     read_extras,
     without_none,
 )
 from bayesring.data.labels import Labels, NewLabels, plain_labels
 from bayesring.data.observations import Observations
+from bayesring.data.opentables import is_table, kind_of, loaded, open_table
 from bayesring.data.tables import (
     Coded,
     add_columns,
@@ -34,11 +37,8 @@ from bayesring.data.tables import (
     code_more,
     code_table,
     find_columns,
-    is_table,
-    kind_of,
     locate,
     make_table,
-    open_table,
 )
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.wording import shown
@@ -58,6 +58,8 @@ def observe(
 
     See `TensorRing.fit` for the accepted types. Rows of weight zero are left out.
     """
+    if y is None and is_labelled_array(X):
+        return _observe_tensor(X, given_arguments(shape=shape, modes=modes, value=value, **extras))
     if not is_table(X):
         if value is not None:
             raise ValueError(
@@ -82,6 +84,20 @@ def observe(
             f"{data.shape} of them; leave shape out."
         )
     return data, labels, kind_of(frame)
+
+
+def _observe_tensor(X: Any, others: Extras) -> tuple[Observations, Labels, str]:
+    """The known cells of a whole tensor, given as a `DataArray` without `y`."""
+    for name in others:
+        raise ValueError(
+            f"{name} was given, but X without y is a whole tensor, with a shape and names of its "
+            "own; give coordinates and y, or a table."
+        )
+    container = open_container(X)
+    found = container.observations
+    if not len(found.values):
+        raise ValueError("X holds no value at all: every cell is missing.")
+    return found, container.labels, "xarray"
 
 
 def observations_of_table(
@@ -141,9 +157,13 @@ def observe_more(
     X: Any, y: Any, shape: tuple[int, ...] | None, labels: Labels, known: tuple[int, ...]
 ) -> tuple[Observations, Labels]:
     """Observations for a ring of shape `known`, which may grow, and its labels with new ones."""
+    X = loaded(X, "X")
     if is_labelled(X, labels):
+        if shape is not None:
+            raise ValueError("shape is for coordinates; the labels of a table say how many it has.")
         return code_more(open_table(X, "X"), labels, known, y)
-    return check_observations(X, y, check_grown(shape, check_coordinates(X), known)), labels
+    coords = check_coordinates(X, order=len(known))
+    return check_observations(coords, y, check_grown(shape, coords, known)), labels
 
 
 def is_labelled(X: Any, labels: Labels) -> bool:
@@ -157,9 +177,10 @@ def is_labelled(X: Any, labels: Labels) -> bool:
 
 def coords_of(X: Any, labels: Labels, shape: tuple[int, ...]) -> tuple[IntArray, NewLabels]:
     """Coordinates of the rows of `X`, and labels unknown to the fit."""
+    X = loaded(X, "X")
     if is_labelled(X, labels):
         return locate(open_table(X, "X"), labels, shape)
-    coords = check_coordinates(X)
+    coords = check_coordinates(X, order=len(shape))
     check_within(coords, shape)
     return coords, ()
 

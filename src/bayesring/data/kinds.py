@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesring.data.moments import moments_of
 from bayesring.likelihoods import Likelihood
 from bayesring.model.types import FloatArray, Moments
 
@@ -29,9 +30,7 @@ def choose_by_values(values: FloatArray) -> Choice:
     whole = bool(np.all(values % 1 == 0))
     levels = np.unique(values) if whole else values[:0]
     binary = np.array_equal(levels, [0.0, 1.0])
-    mean, variance = float(np.mean(values)), float(np.var(values))
-    ends = float(values.min()), float(values.max())
-    moments = Moments(mean, variance, *ends, binary, 0.0, whole)
+    moments = moments_of(values)._replace(binary=binary)
     return choose_by_moments(moments, len(values), len(levels))
 
 
@@ -47,7 +46,14 @@ def choose_by_moments(moments: Moments, count: int, levels: int | None = None) -
             ],
         )
     if not moments.whole or low < 0 or high - low < 2 or high > MOST_COUNT:
-        return Choice("gaussian", [])
+        what = "whole numbers, but no counts" if moments.whole else "real numbers"
+        return Choice(
+            "gaussian",
+            [
+                f"The values are {what}: treated with normal noise (likelihood='student-t' "
+                "withstands outliers)."
+            ],
+        )
     if low >= 1 and high <= MOST_RATING and (levels is None or levels >= high - low):
         return Choice(
             "ordinal",

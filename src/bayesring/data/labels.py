@@ -12,13 +12,14 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.model.types import IntArray
-from bayesring.wording import as_text, shown
+from bayesring.wording import as_text
 
 KINDS = {
     "U": "text",
@@ -30,6 +31,8 @@ KINDS = {
     "m": "durations",
 }
 """Kinds of keys, in words; kinds with the same word can be compared."""
+NUMBERS = (int, float, np.integer, np.floating, Decimal)
+"""Python types of numbers; booleans are integers, too."""
 DATE_UNITS = ("D", "s", "ms", "us")
 """Units of time for dates, coarsest first; nanoseconds if none is fine enough."""
 LONGEST, LARGEST, PADDING = 10_000, 2**30, 32
@@ -107,7 +110,7 @@ def as_keys(values: Any, name: str) -> NDArray[Any]:
             "a date, a duration or a boolean."
         )
     if kind in "iu":
-        keys = _as_int64(keys, name)
+        keys = _integers(keys)
     if kind in "fMm":
         _refuse_missing(np.isnan(keys) if kind == "f" else np.isnat(keys), name)
     if kind == "U":
@@ -153,17 +156,8 @@ def bad_text(texts: Collection[str]) -> tuple[int, str] | None:
     return None
 
 
-def encode(keys: NDArray[Any], levels: NDArray[Any], name: str, first: int = 0) -> IntArray:
-    """Index of every key among `levels`; the number of levels for keys that are not there.
-
-    `first` is the key shown in the error message if the keys are of another kind.
-    """
-    found, expected = KINDS[keys.dtype.kind], KINDS[levels.dtype.kind]
-    if found != expected:
-        raise ValueError(
-            f"column {name!r} holds {found} such as {as_text(keys[first])}, but the model was "
-            f"fitted with {expected} such as {as_text(levels[0])}."
-        )
+def encode(keys: NDArray[Any], levels: NDArray[Any]) -> IntArray:
+    """Index of every key among `levels` of the same kind; their number for keys not among them."""
     keys, exact = _in_type_of(levels, keys)
     order = np.argsort(levels, kind="stable")
     places = np.searchsorted(levels, keys, sorter=order)
@@ -232,8 +226,8 @@ def _from_objects(objects: NDArray[Any], name: str) -> NDArray[Any]:
         return objects.astype(str)
     if all(issubclass(each, (bool, np.bool_)) for each in types):
         return objects.astype(bool)
-    if all(issubclass(each, (int, np.integer)) for each in types):
-        return _as_int64(objects, name)
+    if all(issubclass(each, NUMBERS) for each in types):
+        return _from_numbers(objects, name)
     if types <= {datetime.date} or all(issubclass(each, datetime.datetime) for each in types):
         return _without_zones(objects, name).astype("M8[us]")
     if all(hasattr(each, "to_timestamp") for each in types):  # pandas periods
@@ -245,18 +239,39 @@ def _from_objects(objects: NDArray[Any], name: str) -> NDArray[Any]:
     )
 
 
-def _as_int64(numbers: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Integers in the one type that all of them have, so that no comparison is inexact."""
+def _from_numbers(objects: NDArray[Any], name: str) -> NDArray[Any]:
+    """Python numbers as integers if all are whole, and not all are floats; else as floats."""
+    whole = [_whole(each) for each in objects]
+    floats = all(isinstance(each, float | np.floating) for each in objects)
+    if not floats and all(each is not None for each in whole):
+        return _integers(np.array(whole, dtype=object))
+    if any(issubclass(type(each), bool | np.bool_) for each in objects):
+        raise ValueError(f"column {name!r} holds both numbers and booleans; give one kind.")
+    return objects.astype(np.float64)
+
+
+def _whole(number: Any) -> int | None:
+    """A number as an integer, if it is one; never a boolean."""
+    if isinstance(number, bool | np.bool_):
+        return None
+    try:
+        return int(number) if number == int(number) else None
+    except (OverflowError, ValueError):
+        return None
+
+
+def _integers(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Integers in the one type that all of them have, so that no comparison is inexact.
+
+    If one of them is beyond 64 bits, all are kept as text.
+    """
     if numbers.dtype.kind == "i":
         return numbers.astype(np.int64, copy=False)
-    large = np.array([not -(2**63) <= int(each) < 2**63 for each in numbers], dtype=bool)
-    if large.any():
-        row = int(np.argmax(large))
-        raise ValueError(
-            f"column {name!r} holds the integer {shown(int(numbers[row]))} in row {row}, but a key "
-            "must be below 2^63; give it as text."
-        )
-    return numbers.astype(np.int64)
+    if numbers.dtype.kind == "u":
+        fit = not numbers.size or int(numbers.max()) < 2**63
+    else:
+        fit = all(-(2**63) <= each < 2**63 for each in numbers)
+    return numbers.astype(np.int64) if fit else np.array([str(each) for each in numbers.tolist()])
 
 
 def _without_zones(objects: NDArray[Any], name: str) -> NDArray[Any]:

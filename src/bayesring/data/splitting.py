@@ -8,14 +8,25 @@ import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
-from bayesring.data.gaps import SCATTERED, GapPattern, find_pattern, hold_out_alike
+from bayesring.data.gaps import (
+    SCATTERED,
+    GapPattern,
+    find_pattern,
+    hold_out_alike,
+    known_cells,
+    pattern_of,
+    too_large,
+)
 from bayesring.data.observations import Observations, in_order
+from bayesring.kernels.hashing import choose_cells
 from bayesring.model.types import Given, IntArray
 
 SHARE = 0.1
 FEWEST, MOST, MOST_ALIKE = 50, 1_000, 4_000
-"""Minimum and maximum size of the held-out set; below the minimum nothing is held out. More if
-whole fibres are held out, whose cells say the same."""
+"""About the minimum and maximum size of the held-out set; below the minimum nothing is held out.
+More if whole fibres are held out, whose cells say the same."""
+HASHED = 1
+"""Tells the key of hashes from other uses of a seed."""
 
 
 class Held(NamedTuple):
@@ -28,24 +39,52 @@ class Held(NamedTuple):
     """How they are missing."""
 
 
+class Rule(NamedTuple):
+    """Which cells are held out. Every part of the data can apply it on its own."""
+
+    key: int
+    """Of the hash of a cell."""
+    share: float
+    """Cells with the lowest hashes that are held out."""
+    pattern: GapPattern = SCATTERED
+    units: NDArray[np.bool] | None = None
+    """Cells or fibres that are held out, see `hold_out_alike`; None to go by the hash."""
+
+    def chooses(self, coords: IntArray) -> NDArray[np.bool]:
+        """Whether the observations at `coords` (n, D) are held out, (n,)."""
+        if self.units is not None:
+            ends = (size - 1 for size in self.units.shape)  # fibres are one long in their own mode
+            return np.asarray(self.units[tuple(map(np.minimum, coords.T, ends))])
+        held = np.empty(len(coords), dtype=bool)
+        choose_cells(np.asarray(coords, dtype=np.int32).T, np.uint64(self.key), self.share, held)
+        return held
+
+
+def rule_for(n: int, known: NDArray[np.bool] | None, seed: int) -> Rule:
+    """What to hold out of `n` observations, given which cells are known; None if too many are."""
+    key = int(SeedSequence([seed, HASHED]).generate_state(1, np.uint64)[0])
+    pattern = SCATTERED if known is None else pattern_of(known)
+    if known is None or pattern.mode is None:
+        return Rule(key, min(SHARE, MOST / n))
+    rng = Generator(Philox(SeedSequence([seed, n])))
+    share = min(SHARE, MOST_ALIKE / n)
+    return Rule(key, share, pattern, hold_out_alike(known, pattern, rng, share))
+
+
 def hold_out(data: Observations, seed: int) -> tuple[Observations, Held | None]:
     """Split data into a part to fit and a held-out part, or None if there are too few.
 
     What is held out is missing as the cells are that have no value; see `bayesring.data.gaps`. The
-    choice depends on the seed and the observations, not on their original order.
+    choice depends on the seed and on which cells are known, not on how the data are cut up or
+    ordered; all observations of a cell are held out, or none.
     """
     n = len(data.values)
-    n_held = min(int(SHARE * n), MOST)
-    if n_held < FEWEST:
+    if int(SHARE * n) < FEWEST:
         return data, None
     data = in_order(data)
-    rng = Generator(Philox(SeedSequence([seed, n])))
-    pattern = find_pattern(data)
-    if pattern.mode is None:
-        held = np.zeros(n, dtype=bool)
-        held[rng.permutation(n)[:n_held]] = True
-    else:
-        held = hold_out_alike(data, pattern, rng, min(int(SHARE * n), MOST_ALIKE))
+    known = None if too_large(data.shape) else known_cells(data)
+    rule = rule_for(n, known, seed)
+    held, pattern = rule.chooses(data.coords), rule.pattern
     if data.given.censored is not None:  # what was not observed cannot judge
         held &= ~data.given.censored
         if np.count_nonzero(held) < FEWEST:

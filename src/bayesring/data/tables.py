@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from narwhals.exceptions import DuplicateError
-from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import NDArray
 
-from bayesring.checks import check_values, warn_of_rounding
+from bayesring.checks import check_values, numbers_of, warn_of_rounding
+from bayesring.data.dialects import MISSING
 from bayesring.data.labels import (
     Labels,
     NewLabels,
@@ -26,9 +25,11 @@ from bayesring.data.labels import (
     learn_levels,
     zone_of_objects,
 )
+from bayesring.data.matching import comparable
 from bayesring.data.observations import Observations
+from bayesring.data.opentables import kind_of
 from bayesring.model.types import FloatArray, IntArray
-from bayesring.wording import as_text, reason_of, shown
+from bayesring.wording import as_text, shown
 
 WIDE, WIDE_ANY = 3, 6
 """Number of float columns, or of any numeric columns, from which a table looks wide."""
@@ -76,34 +77,6 @@ class Coded(NamedTuple):
         return Observations(self.coords[known], self.values[known], self.shape)
 
 
-def is_table(data: Any) -> bool:
-    """Whether `data` is a table that narwhals can read, including lazy ones."""
-    return is_into_dataframe(data) or hasattr(data, "collect_schema")
-
-
-def open_table(data: Any, argument: str = "data") -> nw.DataFrame[Any]:
-    """The table as a narwhals frame."""
-    try:
-        frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
-    except TypeError:
-        raise TypeError(
-            f"{argument} is a lazy table or of an unknown kind ({type(data).__name__}), but a "
-            "pandas, polars or pyarrow table is required; load it first, for example with "
-            ".collect()."
-        ) from None
-    except DuplicateError as error:
-        twice = reason_of(ValueError(" ".join(str(error).split())))
-        raise ValueError(f"{argument} has several columns of one name: {twice}.") from None
-    if len(frame) == 0:
-        raise ValueError(f"{argument} is empty: found a table with 0 rows.")
-    return frame
-
-
-def kind_of(frame: nw.DataFrame[Any]) -> str:
-    """The library that a table belongs to: "pandas", "polars", "pyarrow"."""
-    return str(frame.implementation.value)
-
-
 def find_columns(
     frame: nw.DataFrame[Any],
     modes: Sequence[str] | None,
@@ -123,6 +96,12 @@ def find_columns(
     if value is None and not values_apart:
         value = _obvious_value(frame, modes)
     keys = tuple(name for name in frame.columns if name != value) if modes is None else tuple(modes)
+    for name in (*keys, *(() if value is None else (value,))):
+        if not isinstance(name, str):
+            raise ValueError(
+                f"the table has a column named {shown(name)}, but names must be text; rename its "
+                "columns, for example with table.set_axis(['a', 'b', 'c'], axis=1)."
+            )
     if value in keys:
         raise ValueError(f"value {value!r} is also among the modes {list(keys)}.")
     if len(set(keys)) < len(keys):
@@ -180,7 +159,8 @@ def locate(
             added.append(np.empty(0, dtype=np.int64))
             continue
         labels.check_zone(mode, zone, name)
-        code = encode(keys, levels, name, int(places[0]))
+        keys = comparable(keys, levels, name, int(places[0]))
+        code = encode(keys, levels)
         unknown = code == size
         new, own = learn_levels(keys[unknown])
         code[unknown] = size + own
@@ -236,20 +216,24 @@ def keys_of(frame: nw.DataFrame[Any], name: str) -> tuple[NDArray[Any], IntArray
 
 
 def values_of(frame: nw.DataFrame[Any], name: str) -> FloatArray:
-    """A value column as float64, NaN where it is missing; infinity is rejected."""
+    """A value column as float64, NaN where it is missing; infinity is rejected.
+
+    Numbers may be Python objects or text, too.
+    """
     column = frame[name]
-    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
-        known = column.drop_nulls()
-        example = f" such as {as_text(known[0])}" if len(known) else ""
-        raise ValueError(
-            f"value column {name!r} holds {column.dtype}{example}, but numbers are required."
-        )
-    if column.dtype.is_integer():  # not cast: Arrow refuses integers that floats cannot hold
+    kind = column.dtype
+    if kind.is_integer():  # not cast: Arrow refuses integers that floats cannot hold
         whole = np.asarray(column.fill_null(0).to_numpy())
         warn_of_rounding(whole, f"value column {name!r}")
         values = np.where(column.is_null().to_numpy(), np.nan, whole.astype(np.float64))
-    else:
+    elif (kind.is_numeric() and kind != nw.Decimal) or kind == nw.Boolean:
         values = np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    elif kind in (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Unknown, nw.Decimal):
+        values = numbers_of(column.to_list(), f"value column {name!r}", MISSING)
+    else:
+        known = column.drop_nulls()
+        example = f" such as {as_text(known[0])}" if len(known) else ""
+        raise ValueError(f"value column {name!r} holds {kind}{example}, but numbers are required.")
     missing = np.isnan(values)
     check_values(np.where(missing, 0.0, values), len(values), f"value column {name!r}")
     return values

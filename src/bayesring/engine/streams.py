@@ -7,10 +7,11 @@ The low word of the counter is reserved for the stream itself, so streams cannot
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
+from numpy.random.bit_generator import ISeedSequence
 
 
 class Purpose(IntEnum):
@@ -35,6 +36,17 @@ class Purpose(IntEnum):
 
 
 PURPOSES = 16
+
+
+class _Key(ISeedSequence):
+    """A key of Philox where NumPy expects a seed: given as such, each would cost a real seed."""
+
+    def __init__(self, key: tuple[int, int]) -> None:
+        self._words = np.array(key, dtype=np.uint64)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """The two words of the key, which are all that Philox asks for."""
+        return self._words
 
 
 class Streams(NamedTuple):
@@ -69,7 +81,7 @@ class Streams(NamedTuple):
     def rng(self, scan: int, purpose: Purpose, mode: int = 0, block: int = 0) -> Generator:
         """Create the generator for one purpose in one block of one mode of one scan."""
         counter = np.array([0, block, mode * PURPOSES + purpose, scan], dtype=np.uint64)
-        return Generator(Philox(key=np.array(self.key, dtype=np.uint64), counter=counter))
+        return Generator(Philox(_Key(self.key), counter=counter))
 
 
 def aside(seed: int, purpose: Purpose, *place: int) -> list[int]:

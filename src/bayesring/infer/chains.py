@@ -1,16 +1,18 @@
-"""Running chains: exploration, settling, kept draws within a memory budget.
+"""Running chains: growing, bounding, settling and drawing, as `bayesring.infer.length` says.
 
-1. **Exploration**, the first part of the warm-up: the rank adapts, and, if the likelihood wants to
-   be calibrated, some training data are held out to bound the noise.
-2. **Settling**, the rest of the warm-up: all training data, rank and bounds fixed, the same bounds
-   in every chain.
-3. **Draws**, kept and thinned to the memory budget.
+1. **Growing and bounding**: the rank adapts and then rests, and, if the likelihood wants to be
+   calibrated, some training data are held out to bound the noise.
+2. **Settling**: all training data, rank and bounds fixed, the same bounds in every chain.
+3. **Drawing**: draws are kept, thinned to the memory budget.
+
+Chains run side by side from one look to the next, where what they have recorded decides for all of
+them. A look depends on records up to its own scan alone, so chains that resume from different scans
+decide as they would have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -19,239 +21,35 @@ import numpy as np
 from bayesring.checkpoint import NOWHERE, Checkpoint
 from bayesring.data.blocks import observations_of
 from bayesring.data.observations import Observations, in_order
-from bayesring.data.splitting import hold_out, rejoin
+from bayesring.data.splitting import Held, hold_out, rejoin
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Purpose, Streams
-from bayesring.engine.threads import ONE_THREAD
 from bayesring.infer import folds, gibbs, holdout
-from bayesring.infer.holdout import RunningMoments, Watch
-from bayesring.infer.problem import BrokenChain, Method, Problem, StepInfo, make_problem
-from bayesring.infer.state import Draws, Outcome, ScanReport, Trace
-from bayesring.likelihoods import Likelihood
-from bayesring.model import ring
-from bayesring.model.rank import Look, RankPolicy
-from bayesring.model.spec import Model
-from bayesring.model.types import FloatArray, RingState
-
-STANDING = (
-    "state",
-    "scan",
-    "rank",
-    "log_likelihood",
-    "described",
-    "losses",
-    "moments",
-    "likelihood",
-    "kept",
+from bayesring.infer.chain import Chain, collect, explore
+from bayesring.infer.length import (
+    FIRST_DRAWS,
+    GROW,
+    OPEN,
+    STALLED,
+    WINDOW,
+    Deadline,
+    Length,
+    Stage,
+    enough_scans,
+    most_draws,
+    next_draws,
 )
-"""Attributes of a chain that change while it runs, and that a checkpoint saves."""
+from bayesring.infer.precision import answer_error, enough, random_cells
+from bayesring.infer.problem import Method, Problem, make_problem
+from bayesring.infer.state import Outcome, ScanReport
+from bayesring.likelihoods import Likelihood
+from bayesring.model.growth import JointGrowth
+from bayesring.model.rank import FixedRank
+from bayesring.model.spec import Model
+from bayesring.model.types import NOTHING, IntArray, RingState
+
 FOLDS = "folds"
 """Piece of a checkpoint that holds the ranks of observations left out in folds."""
-ADAPT, EXPLORE = 1 / 2, 3 / 4
-"""Fractions of the warm-up after which the rank is fixed, and after which exploration ends."""
-CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
-"""Scans between two calibrations of a likelihood, and scans before the first."""
-
-
-class Length(NamedTuple):
-    """How long a chain runs, and the memory for its draws."""
-
-    warmup: int
-    draws: int
-    max_bytes: int
-    """Memory for the kept draws of one chain."""
-
-    @property
-    def scans(self) -> int:
-        """Number of scans, warm-up included."""
-        return self.warmup + self.draws
-
-    @property
-    def adapt(self) -> int:
-        """Last scan after which the rank may change."""
-        return int(ADAPT * self.warmup)
-
-    @property
-    def explore(self) -> int:
-        """Last scan of exploration."""
-        return int(EXPLORE * self.warmup)
-
-    def thinning(self, draw_bytes: int) -> int:
-        """Scans per kept draw such that the draws fit in memory."""
-        return max(1, -(-self.draws * draw_bytes // self.max_bytes))
-
-
-class Kept(NamedTuple):
-    """One kept draw."""
-
-    ring: ring.FlatRing
-    nuisance: FloatArray
-    scan: int
-    weights: FloatArray
-
-
-@dataclass
-class Chain:
-    """A running chain: its state and everything recorded so far."""
-
-    number: int
-    streams: Streams
-    state: RingState
-    scale: float = 1.0
-    report: Callable[[ScanReport], None] | None = None
-    checkpoint: Checkpoint = NOWHERE
-    scan: int = 0
-    rank: list[tuple[int, ...]] = field(default_factory=list)
-    log_likelihood: list[float] = field(default_factory=list)
-    described: dict[str, list[float]] = field(default_factory=dict)
-    losses: list[float] = field(default_factory=list)
-    """Held-out loss after each scan of exploration; empty if nothing is held out."""
-    moments: tuple[RunningMoments, ...] = ()
-    """Running moments at the held-out observations, see `Watch`."""
-    likelihood: Likelihood | None = None
-    """Calibrated during exploration."""
-    kept: list[Kept] = field(default_factory=list)
-
-    def resume(self) -> None:
-        """Restore the last saved state, if there is one."""
-        example = (self.state, RunningMoments.empty(0), self.kept_now(), self.likelihood)
-        found = self.checkpoint.find(self._piece, example)
-        if found is None:
-            return
-        for name in STANDING:
-            setattr(self, name, found[name])
-
-    def write_down(self, always: bool = False) -> None:
-        """Save the state between two scans, if a write is due."""
-        standing = {name: getattr(self, name) for name in STANDING}
-        self.checkpoint.keep(self._piece, standing, always=always)
-
-    @property
-    def _piece(self) -> str:
-        return f"chain-{self.number}"
-
-    def kept_now(self) -> Kept:
-        """The current draw."""
-        weights = np.concatenate([each.ravel() for each in self.state.weights])
-        return Kept(self.flat, self.state.nuisance, self.scan, weights)
-
-    def step(self, problem: Problem, engine: Engine) -> StepInfo:
-        """Run one scan, record its numbers and report them."""
-        self.scan += 1
-        try:
-            self.state, info = gibbs.step(self.streams, self.scan, self.state, problem, engine)
-        except (BrokenChain, np.linalg.LinAlgError) as error:
-            raise BrokenChain(
-                f"Sampling broke down in chain {self.number}, scan {self.scan}: {error}. Numbers "
-                "became too large or are not finite; try a smaller rank, or look for extreme "
-                "outliers among the values."
-            ) from None
-        numbers = problem.likelihood.describe(info.statistics, self.state.nuisance, self.scale)
-        self.rank.append(self.state.rank)
-        self.log_likelihood.append(info.log_likelihood)
-        for name, number in numbers.items():
-            self.described.setdefault(name, []).append(float(number))
-        if self.report is not None:
-            self.report(ScanReport(self.number, self.scan, self.state.rank, numbers))
-        return info
-
-    @property
-    def flat(self) -> ring.FlatRing:
-        """The current ring, weights folded into the cores."""
-        return ring.flatten(ring.weighted(self.state.cores, self.state.weights))
-
-    @property
-    def draws(self) -> Draws:
-        """The kept draws as arrays; there must be at least one."""
-        rings, nuisance, scans, weights = zip(*self.kept, strict=True)
-        return Draws(
-            np.stack([one.flat for one in rings]),
-            rings[0].starts,
-            rings[0].bonds,
-            rings[0].strands,
-            np.stack(nuisance),
-            np.array(scans),
-            np.stack(weights),
-        )
-
-    @property
-    def trace(self) -> Trace:
-        """The recorded numbers as arrays."""
-        return Trace(
-            np.array(self.rank),
-            np.array(self.log_likelihood),
-            {name: np.array(numbers) for name, numbers in self.described.items()},
-        )
-
-
-def explore(
-    chain: Chain,
-    problem: Problem,
-    policy: RankPolicy,
-    length: Length,
-    held: Observations | None = None,
-    engine: Engine = ONE_THREAD,
-    until: int | None = None,
-) -> None:
-    """Let the rank adapt, and the likelihood calibrate itself on held-out observations.
-
-    Ends with the exploration of `length`, or already after scan `until`. While the rank changes,
-    the likelihood is calibrated by the last scans, afterwards by all since.
-    """
-    watch = None if held is None else Watch(held, *chain.moments)
-    calibrates = problem.likelihood.calibrates
-    if chain.likelihood is not None:
-        problem = problem._replace(likelihood=chain.likelihood)
-    last = length.explore if until is None else min(until, length.explore)
-    while chain.scan < last:
-        info = chain.step(problem, engine)
-        adapts = chain.scan <= length.adapt
-        if watch is not None:
-            chain.losses.append(
-                watch.see(chain.flat, problem.likelihood, chain.state.nuisance, engine)
-            )
-            moments = watch.recent if adapts else watch.settled
-            due = moments.n_scans >= CALIBRATE_AFTER and chain.scan % CALIBRATE_EVERY == 0
-            if calibrates and due:
-                given = problem.likelihood.locate(watch.data.given, watch.data.along)
-                likelihood = problem.likelihood.calibrate(
-                    watch.data.values, moments.mean, moments.variance, given=given
-                )
-                chain.likelihood = likelihood
-                problem = problem._replace(likelihood=likelihood)
-            if chain.scan == length.adapt:
-                watch.settle()
-            chain.moments = (watch.recent, watch.settled)
-        if adapts:
-            left = length.adapt - chain.scan
-            look = Look(
-                partial(chain.streams.rng, chain.scan, Purpose.RANK),
-                chain.scan,
-                left,
-                info.energy,
-                problem.counts,
-                problem.information,
-                problem.prior,
-                chain.losses,
-            )
-            chain.state = policy.adapt(chain.state, look)
-        chain.write_down(always=chain.scan == last)
-
-
-def collect(
-    chain: Chain, problem: Problem, length: Length, engine: Engine = ONE_THREAD
-) -> tuple[Draws, Trace]:
-    """Settle, then keep draws."""
-    while chain.scan < length.warmup:
-        chain.step(problem, engine)
-        chain.write_down()
-    thinning = length.thinning(sum(core.nbytes for core in chain.state.cores))
-    for place in range(chain.scan - length.warmup + 1, length.draws + 1):
-        chain.step(problem, engine)
-        if place % thinning == 0 or (place == length.draws and not chain.kept):
-            chain.kept.append(chain.kept_now())
-        chain.write_down(always=place == length.draws)
-    return chain.draws, chain.trace
 
 
 class Sampling(NamedTuple):
@@ -263,6 +61,191 @@ class Sampling(NamedTuple):
     method: Method = Method()
     scale: float = 1.0
     """Scale of the values, in which noise and errors are reported."""
+
+
+class Parts:
+    """The data of a run, as blocks: without the held-out observations, then all of them.
+
+    Blocks are made when a chain first needs them, and those of one part go before the other's come.
+    """
+
+    def __init__(
+        self,
+        explored: Observations,
+        held: Held | None,
+        model: Model,
+        method: Method,
+        engine: Engine,
+    ) -> None:
+        self._handed, self._held = [explored], held
+        self._model, self._method, self._engine = model, method, engine
+        self._problem: Problem | None = None
+        self._whole = held is None
+
+    def problem(self, likelihood: Likelihood, whole: bool) -> Problem:
+        """The problem without the held-out observations, or with them."""
+        if whole and not self._whole:
+            assert self._held is not None
+            if self._problem is not None:
+                first, shape = self._problem.views[0], self._problem.shape
+                self._problem = None  # room for the next
+                self._handed = [observations_of(first, shape)]
+                del first
+            self._handed = [rejoin(self._handed.pop(), self._held)]
+            self._whole = True
+        if self._problem is None:
+            self._problem = make_problem(
+                self._handed.pop(), likelihood, self._model.prior, self._method, self._engine
+            )
+        return self._problem._replace(likelihood=likelihood)
+
+
+class Run:
+    """Chains that decide together."""
+
+    def __init__(
+        self,
+        chains: Sequence[Chain],
+        parts: Parts,
+        model: Model,
+        length: Length,
+        held: Observations | None,
+        shape: tuple[int, ...],
+        engine: Engine,
+    ) -> None:
+        self.chains, self._parts, self._engine = chains, parts, engine
+        self._likelihood, prior, self._policy = model
+        self._prior = prior.for_shape(shape)
+        self._length, self._held, self._shape = length, held, shape
+        self._deadline = Deadline(length.max_time)
+        self.warmup = 0
+        """Scans before the first draw, once there is one."""
+
+    @property
+    def hurries(self) -> bool:
+        """Whether time is up."""
+        return self._deadline.hurries(Stage.DRAW, OPEN)
+
+    def explore(self, information: float) -> int:
+        """Grow and bound; returns the last scan of it."""
+        adapt = self._grow(information)
+        end, scan = self._length.end(Stage.BOUND, adapt), adapt
+        if end == OPEN and self._held is None:
+            return adapt
+        while scan < end and not self._over(Stage.BOUND, adapt, scan, end):
+            scan = scan + WINDOW if end == OPEN else end
+            self._explore(until=scan, adapt=adapt)
+        return scan
+
+    def collect(self, explored: int, likelihood: Likelihood, n: int, seed: int) -> None:
+        """Settle and draw."""
+        end, scan = self._length.end(Stage.SETTLE, explored), explored
+        while scan < end and not self._over(Stage.SETTLE, explored, scan, end):
+            scan = scan + WINDOW if end == OPEN else end
+            self._collect(likelihood, until=scan, begin=scan)
+        self.warmup = begin = scan
+        end = self._length.end(Stage.DRAW, begin)
+        if end < OPEN:
+            self._collect(likelihood, until=end, begin=begin)
+            return
+        cells, most = random_cells(self._shape, seed), most_draws(n)
+        while not self._answered(likelihood, cells, begin, scan, most):
+            scan = begin + min(next_draws(scan - begin), most)
+            self._collect(likelihood, until=scan, begin=begin, cells=cells)
+
+    def _grow(self, information: float) -> int:
+        """Let the rank adapt; returns the last scan of it."""
+        policy, end = self._policy, self._length.end(Stage.GROW, 0)
+        if not isinstance(policy, JointGrowth):
+            if end == OPEN:
+                end = 0 if isinstance(policy, FixedRank) else GROW
+            self._explore(until=end, adapt=end)
+            return end
+        growth, scan = policy.begin(self._shape, information), 0
+        while scan < end:
+            scan = min(scan + policy.every, end)
+            self._explore(until=scan, adapt=end)
+            if scan % policy.every == 0:
+                growth = policy.judge(growth, self._loss(scan // policy.every))
+            strands = growth.strands
+            if scan == end and growth.failed:
+                strands = growth.sizes[growth.best]
+            for chain in self.chains:
+                if chain.sized < scan:
+                    rng = partial(chain.streams.rng, scan, Purpose.RANK)
+                    chain.state = policy.resized(rng, chain.state, strands, self._prior)
+                    chain.sized = scan
+            if end == OPEN and (growth.ended or self._deadline.hurries(Stage.GROW, scan)):
+                return scan
+        return scan
+
+    def _loss(self, look: int) -> float | None:
+        """Held-out loss of all chains together at a look, from one."""
+        if self._held is None:
+            return None
+        likelihood = self.chains[0].likelihood or self._likelihood
+        given = likelihood.locate(self._held.given, self._held.along)
+        pooled = np.mean([chain.looks[look - 1] for chain in self.chains], axis=0)
+        return likelihood.loss(self._held.values, pooled, given)
+
+    def _over(self, stage: Stage, begin: int, scan: int, end: int) -> bool:
+        """Whether a stage whose end is open ends, by the log likelihoods since it began."""
+        if end < OPEN or scan == begin:
+            return False
+        if self._deadline.hurries(stage, scan - begin):
+            return True
+        return enough_scans(scan - begin, [c.log_likelihood[begin:scan] for c in self.chains])
+
+    def _answered(
+        self, likelihood: Likelihood, cells: IntArray, begin: int, scan: int, most: int
+    ) -> bool:
+        """Whether the draws until this scan are enough."""
+        draws = scan - begin
+        if draws >= most or self._deadline.hurries(Stage.DRAW, draws):
+            return True
+        if draws == 0:
+            return False
+        entries, nuisance = (
+            np.array([[one[part] for one in chain.watched[:draws]] for chain in self.chains])
+            for part in (0, 1)
+        )
+        given = likelihood.locate(NOTHING, lambda mode: cells[:, mode])
+        half, whole = (
+            answer_error(likelihood, entries[:, :end], nuisance[:, :end], given)
+            for end in (draws // 2, draws)
+        )
+        return enough(likelihood, whole) or (draws > FIRST_DRAWS and whole > STALLED * half)
+
+    def _explore(self, until: int, adapt: int) -> None:
+        """Run the chains that are not there yet to scan `until`."""
+        if any(chain.scan < until for chain in self.chains):
+            ask = partial(
+                explore,
+                problem=self._parts.problem(self._likelihood, whole=False),
+                policy=self._policy,
+                length=self._length,
+                held=self._held,
+                engine=self._engine,
+                until=until,
+                adapt=adapt,
+            )
+            self._engine.map_chains(ask, self.chains)
+
+    def _collect(
+        self, likelihood: Likelihood, until: int, begin: int, cells: IntArray | None = None
+    ) -> None:
+        """The same with all observations."""
+        if any(chain.scan < until for chain in self.chains):
+            ask = partial(
+                collect,
+                problem=self._parts.problem(likelihood, whole=True),
+                length=self._length,
+                engine=self._engine,
+                until=until,
+                begin=begin,
+                cells=cells,
+            )
+            self._engine.map_chains(ask, self.chains)
 
 
 def run_chains(
@@ -283,16 +266,13 @@ def run_chains(
     likelihood, prior, policy = model
     length, seed, n_chains, method, scale = sampling
     explored, held, predicted = data, None, None
-    calibrates, long_enough = (
-        likelihood.calibrates,
-        length.explore - length.adapt >= CALIBRATE_AFTER,
-    )
-    if (calibrates or policy.judges) and long_enough:
+    calibrates = likelihood.calibrates
+    if (calibrates or policy.judges) and length.long_enough:
         explored, held = hold_out(data, seed)
-    crossed = calibrates and likelihood.ranks_calibrate and long_enough
-    crossed = crossed and folds.FEWEST <= len(data.values) < folds.MOST
-    few = in_order(data) if crossed else None
-    shape, size = data.shape, policy.start(len(data.shape))
+    n, shape = len(data.values), data.shape
+    crossed = calibrates and likelihood.ranks_calibrate and length.long_enough
+    few = in_order(data) if crossed and folds.FEWEST <= n < folds.MOST else None
+    size = policy.start(len(shape))
     empty = Problem(shape, (), (), likelihood, prior.for_shape(shape), method.update, method.dtype)
     chains = []
     for number in range(n_chains):
@@ -303,45 +283,27 @@ def run_chains(
         )
     for chain in chains:
         chain.resume()
-    finished = all(chain.scan == length.scans for chain in chains)
-    handed = [explored]
+    information = len(explored.values) * likelihood.information
+    parts = Parts(explored, held, model, method, engine)
     del data, explored  # blocks hold all of it
-    problem: Problem | None = None
-    if not finished:
-        problem = make_problem(handed.pop(), likelihood, prior, method, engine)
-        watched = None if held is None else held.data
-        engine.map_chains(
-            partial(
-                explore,
-                problem=problem,
-                policy=policy,
-                length=length,
-                held=watched,
-                engine=engine,
-            ),
-            chains,
-        )
+    watched = None if held is None else held.data
+    run = Run(chains, parts, model, length, watched, shape, engine)
+    last = run.explore(information)
     if held is not None:
         predicted = holdout.pooled(held.data, [chain.moments[-1] for chain in chains])
         likelihood = predicted.calibrated(likelihood) if calibrates else likelihood
-    if problem is not None and held is not None:
-        first, problem = problem.views[0], problem._replace(views=())  # room for the next
-        explored = observations_of(first, problem.shape)
-        del first
-        handed = [rejoin(explored, held)]
-        del explored
-        problem = make_problem(handed.pop(), likelihood, prior, method, engine)
     interrupt: BaseException | None = None
-    if problem is not None:
-        try:
-            engine.map_chains(
-                partial(collect, problem=problem, length=length, engine=engine), chains
-            )
-        except (KeyboardInterrupt, SystemExit) as error:
-            if not all(chain.kept for chain in chains):
-                raise
-            interrupt = error
-    if few is not None and interrupt is None:
+    try:
+        run.collect(last, likelihood, n, seed)
+        for chain in chains:
+            chain.write_down(always=True)
+    except (KeyboardInterrupt, SystemExit) as error:
+        if not all(chain.kept for chain in chains):
+            raise
+        interrupt = error
+    warmup, hurries = run.warmup, run.hurries
+    del run, parts
+    if few is not None and interrupt is None and not hurries:
         crossing = folds.Crossing(likelihood, prior, method, seed)
         states = [chain.state for chain in chains]
         try:
@@ -353,8 +315,8 @@ def run_chains(
         except (KeyboardInterrupt, SystemExit) as error:
             interrupt = error
     found = [(chain.draws, chain.trace) for chain in chains]
-    if calibrates and predicted is not None and (few is None or interrupt is not None):
+    if calibrates and predicted is not None and (few is None or interrupt or hurries):
         likelihood = predicted.calibrated(
             likelihood, np.concatenate([draws.nuisance for draws, _ in found])
         )
-    return Outcome(likelihood, found, predicted, interrupt=interrupt)
+    return Outcome(likelihood, found, predicted, interrupt=interrupt, warmup=warmup)

@@ -25,7 +25,7 @@ from bayesring.data.splitting import hold_out
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.infer import em
-from bayesring.infer.chains import Length, Sampling, run_chains
+from bayesring.infer.chains import Sampling, run_chains
 from bayesring.infer.em import Setting
 from bayesring.infer.estimate import (
     RingEstimate,
@@ -33,6 +33,7 @@ from bayesring.infer.estimate import (
     grown,
 )
 from bayesring.infer.holdout import Predicted
+from bayesring.infer.length import Length
 from bayesring.infer.members import (
     FEWEST_BATCHES,
     Course,

@@ -73,6 +73,8 @@ class Outcome(NamedTuple):
     """The error that ended a stream of data early."""
     interrupt: BaseException | None = None
     """The error that ended the chains early; there are fewer draws then."""
+    warmup: int = 0
+    """Scans of each chain before the first draw."""
 
 
 class ScanReport(NamedTuple):
@@ -82,6 +84,8 @@ class ScanReport(NamedTuple):
     scan: int
     rank: tuple[int, ...]
     described: dict[str, float]
+    stage: str = ""
+    """What the scan was for."""
 
 
 class LookReport(NamedTuple):

@@ -1,4 +1,4 @@
-"""Hash tables from keys to codes, with open addressing.
+"""Hash tables from keys to codes, with open addressing; hashes of cells.
 
 A table is an array of slots (2^b,) int32, at most half of them in use. A slot holds the code of a
 key, or -1. The keys themselves are stored in the order of their codes: integers (L,) int64, or
@@ -106,3 +106,21 @@ def find_texts(offsets, data, level_offsets, level_data, slots, out):
             if code < 0 and unknown < 0:
                 unknown = first + t
     return unknown
+
+
+@njit(**OPTIONS)
+def choose_cells(columns, key, share, out):
+    """Whether the hash of a cell, columns[:, n], is among the lowest `share` of all, (n,) bool.
+
+    Depends on the coordinates and on `key` alone; the steps are those of SplitMix64.
+    """
+    limit = np.uint64(share * 2.0**53)
+    for n in range(columns.shape[1]):
+        state = np.uint64(key)
+        for mode in range(columns.shape[0]):
+            state = state ^ np.uint64(columns[mode, n])
+            state = state + GOLDEN
+            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state = state ^ (state >> np.uint64(31))
+        out[n] = (state >> np.uint64(11)) < limit

@@ -6,18 +6,37 @@ import numpy as np
 from numba import njit
 
 OPTIONS = {"nogil": True, "cache": True}
+TOGETHER, LARGE = 16, 1e18
+"""Factors of which one logarithm is taken, and their size, so that products do not overflow."""
 
 
 @njit(**OPTIONS)
 def student_t(fitted, values, weight, ratios, powers):
-    """sum_n w_n powers[k] log(1 + ratios[k] (y_n - f_n)^2), (K,); one weight stands for all."""
+    """sum_n w_n powers[k] log(1 + ratios[k] (y_n - f_n)^2), (K,); one weight stands for all.
+
+    Of observations that weigh the same, logarithms are taken of products of `TOGETHER` of them.
+    """
     sums = np.zeros(ratios.size)
+    if weight.size > 1:
+        for n in range(fitted.size):
+            square = (values[n] - fitted[n]) ** 2
+            for k in range(ratios.size):
+                sums[k] += weight[n] * math.log1p(ratios[k] * square)
+        return powers * sums
+    products, farthest = np.ones(ratios.size), LARGE / ratios.max()
     for n in range(fitted.size):
         square = (values[n] - fitted[n]) ** 2
-        own = weight[n] if weight.size > 1 else weight[0]
-        for k in range(ratios.size):
-            sums[k] += own * math.log1p(ratios[k] * square)
-    return powers * sums
+        if square < farthest:
+            for k in range(ratios.size):
+                products[k] *= 1.0 + ratios[k] * square
+        else:
+            for k in range(ratios.size):
+                sums[k] += math.log1p(ratios[k] * square)
+        if n % TOGETHER == TOGETHER - 1 or n == fitted.size - 1:
+            for k in range(ratios.size):
+                sums[k] += math.log(products[k])
+                products[k] = 1.0
+    return weight[0] * powers * sums
 
 
 @njit(**OPTIONS)

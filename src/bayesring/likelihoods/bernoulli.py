@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log, pi, sqrt
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from bayesring.kernels import polyagamma
 from bayesring.likelihoods.likelihood import Likelihood
+from bayesring.model import chances
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
 
@@ -23,10 +24,15 @@ class Bernoulli(Likelihood):
     one where the ring says nothing; without it the ring itself would have to bring f down to the
     log odds of rare ones in every cell.
 
+    Held-out values of warm-up set `scatter` and `curve`, by which probabilities come true as often
+    as they say; see `bayesring.model.chances`. Predictions, intervals and samples follow;
+    `log_prob` remains that of the model.
+
     Parameters
     ----------
     intercept : whether there is one; the paper has none
     spread : standard deviation of its prior
+    scatter, curve : see `bayesring.model.chances`; a `scatter` of None is to be found
     """
 
     told: ClassVar[str] = "0 or 1"
@@ -39,10 +45,19 @@ class Bernoulli(Likelihood):
 
     intercept: bool = True
     spread: float = 3.0
+    scatter: float | None = None
+    curve: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.spread < inf:
             raise ValueError(f"spread of Bernoulli must be positive, got {self.spread!r}.")
+        if self.scatter is not None and not 0 <= self.scatter < inf:
+            raise ValueError(f"scatter of Bernoulli must not be negative, got {self.scatter!r}.")
+        if len(self.curve) not in (0, chances.KNOTS.size) or np.any(np.diff(self.curve) < 0):
+            raise ValueError(
+                f"curve of Bernoulli must be {chances.KNOTS.size} increasing numbers or none, got "
+                f"{self.curve!r}."
+            )
 
     def augments(self, given: Given) -> bool:
         """omega is drawn."""
@@ -189,6 +204,43 @@ class Bernoulli(Likelihood):
         """0 or 1: the smallest value whose cumulative probability reaches `level`."""
         is_one = self.mean(fitted, nuisance).mean(axis=0) > 1.0 - level
         return np.asarray(is_one, dtype=float)
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the probabilities are still to be calibrated."""
+        return self.scatter is None
+
+    def calibrate(
+        self,
+        values: FloatArray,
+        mean: FloatArray,
+        variance: FloatArray,
+        nuisance: FloatArray | None = None,
+        given: Given = NOTHING,
+    ) -> Bernoulli:
+        """Set scatter and curve, once the chains have ended; until then there is nothing to do."""
+        if nuisance is None:
+            return self
+        rows = np.arange(len(values))
+        if given.weight is not None:  # as many equal rows
+            rows = np.repeat(rows, np.rint(given.weight).astype(np.int64))
+        own = values[rows], mean[rows], variance[rows]
+        scatter = chances.fit_scatter(*own)
+        after = chances.scattered(*own[1:], scatter)
+        return replace(self, scatter=scatter, curve=chances.fit_curve(own[0], after))
+
+    @property
+    def moves(self) -> bool:
+        """Whether probabilities were found wanting."""
+        return bool(self.curve) or self.scatter not in (None, 1.0)
+
+    def moved(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
+        """f whose probabilities are calibrated."""
+        if not self.moves:
+            return fitted
+        odds = self._odds(fitted, nuisance)
+        scatter = 1.0 if self.scatter is None else self.scatter
+        return np.asarray(chances.moved(odds, scatter, self.curve) - (odds - fitted))
 
     def check(self, values: FloatArray) -> None:
         """Raise an error for values other than 0 and 1."""

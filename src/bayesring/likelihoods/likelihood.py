@@ -226,12 +226,11 @@ class Likelihood(ABC):
         """Messages about training values that are valid but uninformative."""
         return []
 
-    def units(self, values: FloatArray) -> tuple[float, float]:
-        """Location and scale with which the estimator standardises values before fitting."""
-        return 0.0, 1.0
-
     def units_from(self, moments: Moments) -> tuple[float, float]:
-        """The same for values too numerous to hold; a ValueError if some of them are invalid."""
+        """Location and scale with which the estimator standardises values before fitting.
+
+        Raises a ValueError if some of the values are invalid.
+        """
         self.check(np.array([moments.smallest, moments.largest]))
         return 0.0, 1.0
 
@@ -260,6 +259,15 @@ class Likelihood(ABC):
         variance of E[y | f] there. `nuisance` (draws, p) are the kept draws, once there are any.
         """
         return self
+
+    @property
+    def moves(self) -> bool:
+        """Whether `moved` changes anything."""
+        return False
+
+    def moved(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
+        """f (draws, n) from which cells are predicted, as calibrated; `log_prob` is of f itself."""
+        return fitted
 
     ranks_calibrate: ClassVar[bool] = False
     """Whether `calibrate_by_ranks` wants to see ranks of values that were left out."""

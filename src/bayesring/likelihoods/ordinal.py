@@ -278,12 +278,8 @@ class Ordinal(Likelihood):
                 "has seen; fit anew with it."
             )
 
-    def units(self, values: FloatArray) -> tuple[float, float]:
-        """The lowest category is zero."""
-        return float(values.min()), 1.0
-
     def units_from(self, moments: Moments) -> tuple[float, float]:
-        """The same for streamed values."""
+        """The lowest category is zero."""
         self.check(np.array([moments.smallest, moments.largest]))
         if not moments.whole:
             raise ValueError("The data hold values other than integers; use likelihood='gaussian'.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import inf
 from typing import ClassVar, Self
 
 import numpy as np
@@ -105,29 +105,16 @@ class RealValued(Likelihood):
             "error bars are of its size; check it, leave it out, or fit logarithms."
         ]
 
-    def units(self, values: FloatArray) -> tuple[float, float]:
-        """Mean and standard deviation without overflow; for constant values, their magnitude."""
-        largest = float(np.max(np.abs(values)))
-        shrunk = values / (largest or 1.0)
-        location, scale = float(np.mean(shrunk)) * largest, float(np.std(shrunk)) * largest
-        rounding = float(4 * np.finfo(float).eps)
-        first = float(values[0])
-        if scale <= rounding * largest and np.any(values != first):
-            steps = values - first  # a few neighbours among the floats: exact, and all there is
-            location, scale, rounding = first + float(np.mean(steps)), float(np.std(steps)), 0.0
-        return location, _own_size_if_constant(scale, largest, rounding)
-
     def units_from(self, moments: Moments) -> tuple[float, float]:
-        """The same for streamed values."""
+        """Mean and standard deviation; for constant values, their magnitude."""
         self.check(np.array([moments.smallest, moments.largest]))
-        if not np.isfinite(moments.mean + moments.variance):
+        if not np.isfinite(moments.mean + moments.deviation):
             raise ValueError(
                 f"The values, from {moments.smallest:g} to {moments.largest:g}, are too large for "
                 "their variance to be computed; divide all of them by a large number first."
             )
         largest = max(abs(moments.smallest), abs(moments.largest))
-        scale = sqrt(moments.variance)
-        return moments.mean, _own_size_if_constant(scale, largest, moments.rounding)
+        return moments.mean, _own_size_if_constant(moments.deviation, largest, moments.rounding)
 
     def mean(self, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING) -> FloatArray:
         """Return f itself."""

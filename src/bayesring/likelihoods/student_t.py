@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import gammainc, gammaln, ndtri, stdtr
 
-from bayesring.kernels import loglikelihoods
+from bayesring.kernels import loglikelihoods, normals, scale_mixtures
 from bayesring.kernels.mixtures import table_mixture_quantiles
 from bayesring.likelihoods.real_valued import RealValued
 from bayesring.model import candidates, latent
@@ -162,21 +162,25 @@ class StudentT(RealValued):
 
         A value known by its ends is drawn as often as its weight says, and u for each.
         """
-        tau, nu = nuisance[0], nuisance[1]
-        mass = np.ones(values.shape) if given.weight is None else given.weight
-        which = np.zeros(values.shape, dtype=bool) if given.censored is None else given.censored
+        tau, nu = float(nuisance[0]), float(nuisance[1])
+        mass, which, state = given.weight, given.censored, normals.seeded(rng)
+        if which is None:
+            one = np.ones(1) if mass is None else mass
+            found = scale_mixtures.student_t_weights(state, fitted, values, one, tau, nu)
+            return WorkingResponse(*found[:2]), float(found[2])
+        mass = np.ones(values.shape) if mass is None else mass
         copies = np.where(which, np.maximum(np.rint(mass), 1.0), 1.0)
         weight, shift, squares = np.zeros(values.shape), np.zeros(values.shape), 0.0
         for copy in range(int(copies.max(initial=0.0))):
-            rows = slice(None) if copy == 0 else copies > copy
-            centre, own = fitted[rows], given.at(rows)
-            gaps = _uncensored(rng, centre, values[rows], nuisance, own) - centre
-            shape = 0.5 * (nu + 1) * (mass[rows] / copies[rows])
-            u = rng.standard_gamma(shape) / (0.5 * (nu + tau * gaps**2))
-            weight[rows] += tau * u
-            shift[rows] += tau * u * (centre + gaps)
-            squares += float(u @ gaps**2)
-        return WorkingResponse(weight, shift), squares
+            rows = np.flatnonzero(copies > copy)
+            drawn = _uncensored(rng, fitted[rows], values[rows], nuisance, given.at(rows))
+            found = scale_mixtures.student_t_weights(
+                state, fitted[rows], drawn, mass[rows] / copies[rows], tau, nu
+            )
+            weight[rows] += found[0]
+            shift[rows] += found[1]
+            squares += found[2]
+        return WorkingResponse(weight, shift), float(squares)
 
     def expect(
         self,

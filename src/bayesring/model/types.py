@@ -71,11 +71,11 @@ class WorkingResponse(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What is known about values that are too numerous to hold."""
+    """What a likelihood needs to know about all values."""
 
     mean: float
-    variance: float
-    """Mean squared deviation."""
+    deviation: float
+    """Standard deviation: the root of the mean squared distance from the mean."""
     smallest: float
     largest: float
     binary: bool
@@ -86,6 +86,11 @@ class Moments(NamedTuple):
     """Whether all values are integers."""
     exposure: float = 1.0
     """Mean exposure."""
+
+    @property
+    def variance(self) -> float:
+        """Mean squared distance from the mean; may be infinite."""
+        return self.deviation * self.deviation
 
 
 class Given(NamedTuple):

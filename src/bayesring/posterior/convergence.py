@@ -12,17 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from bayesring.infer.diagnostics import Summary, summarise
+from bayesring.infer.precision import answer_error, random_cells
 from bayesring.infer.state import Trace
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import NOTHING, FloatArray, IntArray
 from bayesring.posterior import Posterior
-from bayesring.posterior.diagnostics import Summary, mcse_mean, summarise
 
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100
-N_CELLS = 50
-"""Number of cells checked if the user gives none."""
-MOST_CELLS = 0.95
-"""Share of the cells whose Monte Carlo error is at most the reported one."""
 OFF, OFF_PROBABILITY = 0.25, 0.05
 """Monte Carlo error above which results suffer: for a mean, relative to the predictive standard
 deviation of a new observation; for a probability, absolute."""
@@ -42,9 +39,9 @@ class Diagnostics:
     summary : mean, sd, mcse, ess_bulk, ess_tail, rhat, one number per quantity
     problems : what harms the results and what to do about it; empty if nothing does
     notes : what is worth knowing but does not harm the results
-    error : 95 % quantile over cells of the Monte Carlo error of predictive means, including
-        disagreement between chains: relative to the predictive standard deviation or, for binary
-        values, the absolute error of probabilities; NaN if unknown
+    error : 95 % quantile over cells of the Monte Carlo error of predictive means and ends of 90 %
+        intervals, including disagreement between chains: relative to the predictive standard
+        deviation or, for binary values, the absolute error of probabilities; NaN if unknown
     explained : what the features of each mode explain, if any has some
     """
 
@@ -119,14 +116,11 @@ def diagnose(
 
 
 def _answer_error(posterior: Posterior, cells: IntArray) -> float:
-    """Monte Carlo error of the predictive means at most cells, see `Diagnostics.error`."""
-    entries, rows = _standard_entries(posterior, cells), np.concatenate(rows_of(posterior))
-    likelihood, nuisance = posterior.likelihood, posterior.nuisance[rows]
-    means = likelihood.mean(entries.reshape(-1, len(cells)), nuisance).reshape(entries.shape)
-    errors = posterior.scale * mcse_mean(means)
-    if not likelihood.binary:
-        errors = errors / posterior.moments(cells)[1]
-    return float(np.quantile(errors, MOST_CELLS))
+    """Monte Carlo error of the answer at most cells, see `Diagnostics.error`."""
+    entries = _standard_entries(posterior, cells)
+    nuisance = np.stack([posterior.nuisance[rows] for rows in rows_of(posterior)])
+    given = posterior.likelihood.locate(NOTHING, lambda mode: cells[:, mode])
+    return answer_error(posterior.likelihood, entries, nuisance, given)
 
 
 def _disagreement(
@@ -193,12 +187,6 @@ def matching_draws(posterior: Posterior) -> list[IntArray]:
         np.linspace(0, len(draws.scans) - 1, shortest).round().astype(int)
         for draws in posterior.chains
     ]
-
-
-def random_cells(shape: tuple[int, ...], seed: int) -> IntArray:
-    """Random cells of the tensor, the same for the same seed."""
-    rng = np.random.default_rng(seed)
-    return np.stack([rng.integers(0, size, N_CELLS) for size in shape], axis=1)
 
 
 def _slow_chains(names: Sequence[str], summary: Summary, posterior: Posterior) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
+from bayesring.data.modelheaders import one_line
 from bayesring.data.positions import axes_of
 from bayesring.engine.threads import Threads, count_threads
 from bayesring.likelihoods import Likelihood
@@ -24,8 +25,8 @@ from bayesring.posterior.featurefiles import (
 from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters, shorten
 from bayesring.priors import Featured, RingPrior
 
-TABLE_KINDS = tuple(str(each.value) for each in nw.Implementation)
-"""Libraries whose tables narwhals supports."""
+TABLE_KINDS = (*(str(each.value) for each in nw.Implementation), "xarray")
+"""Libraries whose tables narwhals supports, and that of labelled arrays."""
 
 
 def describe(parameters: Mapping[str, Any], model: Model, seed: int) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def read_model(path: str | os.PathLike[str], estimators: Mapping[str, Callable[.
     try:
         return _rebuilt(description, arrays, estimators)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        reason = storage.one_line(error)
+        reason = one_line(error)
         raise ValueError(f"{path} is not a complete bayesring model: {reason}.") from error
 
 

@@ -125,8 +125,7 @@ class Posterior:
         With `boxes`, cells that fill a box well are worked out by matrix products.
         """
         mean, variance = np.empty(len(coords)), np.empty(len(coords))
-        for rows, fitted in self._chunks(coords, boxes):
-            given = self._given(coords[rows])
+        for rows, fitted, given in self._moved_chunks(coords, boxes):
             mean[rows], variance[rows] = self._moments_of(fitted, noise, given)
         return self._restore(mean), self.scale * np.sqrt(variance)
 
@@ -135,8 +134,8 @@ class Posterior:
     ) -> tuple[FloatArray, FloatArray]:
         """Central interval of a new observation, or of its mean or probability if not `noise`."""
         ends = np.empty((2, len(coords)))
-        for rows, fitted in self._chunks(coords):
-            self._fill_ends(ends[:, rows], level, fitted, noise, self._given(coords[rows]))
+        for rows, fitted, given in self._moved_chunks(coords):
+            self._fill_ends(ends[:, rows], level, fitted, noise, given)
         return self._restore(ends[0]), self._restore(ends[1])
 
     def summarise(self, coords: IntArray, level: float, noise: bool | None = None) -> Prediction:
@@ -153,8 +152,7 @@ class Posterior:
         mean, variance = np.empty(len(cells)), np.empty(len(cells))
         ends = np.empty((2, len(cells)))
         ordered = np.stack(np.unravel_index(cells, self.shape), axis=1)
-        for rows, fitted in self._chunks(ordered, boxes=True):
-            given = self._given(ordered[rows])
+        for rows, fitted, given in self._moved_chunks(ordered, boxes=True):
             mean[rows], variance[rows] = self._moments_of(fitted, noise, given)
             self._fill_ends(ends[:, rows], level, fitted, noise, given)
         return Prediction(
@@ -214,8 +212,7 @@ class Posterior:
         chosen = order[np.arange(n_draws) % self.n_draws]
         samples = np.empty((n_draws, len(coords)))
         nuisance = self.nuisance[chosen]
-        for rows, fitted in self._chunks(coords):
-            given = self._given(coords[rows])
+        for rows, fitted, given in self._moved_chunks(coords):
             samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance, given)
             self._calibrate(samples[:, rows], fitted, given)
         return self._restore(samples)
@@ -280,6 +277,14 @@ class Posterior:
             samples[:, rows] = self.likelihood.simulate(rng, fitted, nuisance, known)
         return self._restore(samples)
 
+    def _moved_chunks(
+        self, coords: IntArray, boxes: bool = False
+    ) -> Iterator[tuple[slice, FloatArray, Given]]:
+        """Entries of some rows at a time as calibrated, with what the likelihood needs to know."""
+        for rows, fitted in self._chunks(coords, boxes):
+            given = self._given(coords[rows])
+            yield rows, self.likelihood.moved(fitted, self.nuisance, given), given
+
     def _chunks_given(
         self, coords: IntArray, given: Given
     ) -> Iterator[tuple[slice, FloatArray, Given]]:
@@ -294,6 +299,14 @@ class Posterior:
         longest = int(np.argmax(self.shape))
         step = max(1, DENSE_CELLS * self.shape[longest] // prod(self.shape))
         mean, deviation = np.empty(self.shape), np.empty(self.shape)
+        if self.likelihood.moves:  # by all draws of a cell
+            for place in range(self.shape[longest]):
+                where = (*[slice(None)] * longest, slice(place, place + 1))
+                cells = np.indices(mean[where].shape).reshape(len(self.shape), -1).T
+                cells[:, longest] += place
+                found = self.moments(cells, noise, boxes=True)
+                mean[where], deviation[where] = (e.reshape(mean[where].shape) for e in found)
+            return mean, deviation
 
         def fill(start: int) -> None:
             slices = slice(start, start + step)

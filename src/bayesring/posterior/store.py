@@ -23,7 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring import likelihoods, priors
+from bayesring.data import archives
 from bayesring.data.labels import Labels, plain_labels
+from bayesring.data.modelheaders import (
+    DESCRIPTION,
+    FORMAT,
+    VERSION,
+    WrongFormat,
+    check_format,
+    not_a_model,
+)
 from bayesring.data.observations import HeldOut, Observations
 from bayesring.data.writing import replacing
 from bayesring.infer.estimate import AdamMoments, RingEstimate, forgotten
@@ -31,7 +40,6 @@ from bayesring.infer.state import Draws, Trace
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth, Truncation
 from bayesring.model.types import Given, RingSize, SlicePrior
-from bayesring.posterior import archives
 from bayesring.posterior.modelchecks import (
     LABELS,
     check_cells,
@@ -46,10 +54,6 @@ from bayesring.posterior.modelchecks import (
 )
 from bayesring.priors import RingPrior
 
-FORMAT = "bayesring model"
-VERSION, READABLE = 3, (2, 3)
-"""Format version of files that are written, and versions that can be read."""
-DESCRIPTION = "description.json"
 PRIOR_FIELDS = ("precision", "diagonal", "linear")
 """Fields of a `SlicePrior` that are kept."""
 
@@ -75,39 +79,18 @@ def write(
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read what `write` wrote; a ValueError says what is wrong with any other file.
 
-    The file may be untrusted: see `bayesring.posterior.archives`.
+    The file may be untrusted: see `bayesring.data.archives`.
     """
     try:
         with archives.open_regular(path) as file, archives.open_archive(file) as archive:
             description = archives.read_description(archive, DESCRIPTION)
-            _check_format(description, path)
+            check_format(description, path)
             arrays = archives.read_arrays(archive, DESCRIPTION)
     except (FileNotFoundError, WrongFormat):
         raise
     except archives.BROKEN as error:
-        reason = one_line(error)
-        raise ValueError(f"{path} is not a bayesring model, or is damaged: {reason}.") from None
+        raise not_a_model(path, error) from None
     return description, arrays
-
-
-def one_line(error: Exception) -> str:
-    """The text of an error, shortened and without its full stop."""
-    return " ".join(str(error).split())[:500].rstrip(".")
-
-
-class WrongFormat(ValueError):
-    """Reject a file of another kind or from another release."""
-
-
-def _check_format(description: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    if description.get("format") != FORMAT:
-        raise WrongFormat(f"{path} is not a bayesring model.")
-    found = description.get("version")
-    if type(found) is not int or found not in READABLE:
-        raise WrongFormat(
-            f"{path} has format version {shorten(found)}, but this release reads versions "
-            f"{' and '.join(map(str, READABLE))}; load it with the release that wrote it."
-        )
 
 
 def chains_to_arrays(chains: Sequence[Draws], traces: Sequence[Trace]) -> dict[str, NDArray[Any]]:

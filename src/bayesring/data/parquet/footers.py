@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,24 +24,46 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """Folder name that means a missing key."""
 
 
+def is_pattern(path: str) -> bool:
+    """Whether a path has wildcards and is not the name of a file itself."""
+    return glob.has_magic(path) and not Path(path).exists()
+
+
+def base_of(path: str) -> Path:
+    """The folder below which names of folders are columns."""
+    if not is_pattern(path):
+        return Path(path)
+    parts = Path(path).parts
+    first = next(place for place, part in enumerate(parts) if glob.has_magic(part))
+    return Path(*parts[:first])
+
+
 def find_files(path: Path) -> list[Path]:
     """All files of a data set in the order of their paths, without hidden ones."""
     if path.is_file():
         return [path]
-    if not path.exists():
+    base, pattern = base_of(str(path)), is_pattern(str(path))
+    if not pattern and not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     files = [
         each
-        for each in path.rglob("*")
+        for each in matching(str(path))
         if each.suffix.lower() in ENDINGS
         and each.is_file()
-        and not any(part[0] in "._" for part in each.relative_to(path).parts)
+        and not any(part[0] in "._" for part in each.relative_to(base).parts)
     ]
     if not files:
-        raise FileNotFoundError(
-            f"Folder {path} contains no file with the extension {', '.join(ENDINGS)}."
-        )
-    return sorted(files, key=lambda each: each.relative_to(path).parts)
+        what = f"{path} matches" if pattern else f"Folder {path} contains"
+        raise FileNotFoundError(f"{what} no file with the extension {', '.join(ENDINGS)}.")
+    return sorted(files, key=lambda each: each.relative_to(base).parts)
+
+
+def matching(path: str) -> list[Path]:
+    """All that is in a folder, or matches a pattern, or is in a folder that does."""
+    if not is_pattern(path):
+        return sorted(Path(path).rglob("*"))
+    found = [Path(each) for each in glob.glob(path, recursive=True)]
+    return sorted({*found, *(each for top in found if top.is_dir() for each in top.rglob("*"))})
 
 
 def partition_of(path: Path) -> dict[str, str | None]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow
 from bayesring.data.parquet.arrowkeys import KeyType, key_type
 from bayesring.data.parquet.footers import (
+    base_of,
     check_footer,
     check_value_type,
     find_files,
@@ -74,7 +75,8 @@ class ParquetFiles:
     def __init__(self, path: str | os.PathLike[str], modes: Sequence[str], value: str) -> None:
         self.path, self.modes, self.value = Path(path), tuple(modes), value
         self._paths = find_files(self.path)
-        self._partitions = [partition_of(path.relative_to(self.path)) for path in self._paths]
+        self._base = base_of(str(path))
+        self._partitions = [partition_of(path.relative_to(self._base)) for path in self._paths]
         self._fixed = partition_kinds([each for each in self._partitions if each])
         self._metadata: list[Any] = []
         self._coded: list[list[str]] = []
@@ -87,7 +89,7 @@ class ParquetFiles:
     def name(self, file: int) -> str:
         """Name of a file in messages: its path inside the folder."""
         path = self._paths[file]
-        return str(path if path == self.path else path.relative_to(self.path))
+        return str(path if path == self.path else path.relative_to(self._base))
 
     def error(self, part: RowBatch, place: int, column: str, what: str) -> ValueError:
         """The error for the contents of a column at an index of a part."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +85,7 @@ class Survey(NamedTuple):
     def moments(self) -> Moments:
         """What a likelihood needs to know about the values."""
         ends = self.smallest, self.largest
-        return Moments(self.mean, self.variance, *ends, self.binary, ROUNDING, self.whole)
+        return Moments(self.mean, sqrt(self.variance), *ends, self.binary, ROUNDING, self.whole)
 
 
 class ParquetRows:

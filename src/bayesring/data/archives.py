@@ -147,6 +147,18 @@ def parse_array(content: bytes, name: str) -> NDArray[Any]:
     return np.array(flat.reshape(shape, order=order), dtype=dtype.newbyteorder("="))
 
 
+def shape_of(head: bytes, name: str) -> tuple[int, ...]:
+    """The shape of an array from the first bytes of its npy file; at least one number."""
+    begin = 10 + int.from_bytes(head[8:10], "little")
+    header = HEADER.fullmatch(head[10:begin].decode("latin-1"))
+    if not head.startswith(MAGIC) or header is None:
+        raise ValueError(f"{name!r} has no header of a plain array")
+    shape = tuple(int(number) for number in re.findall(r"[0-9]+", header[3]))
+    if not shape:
+        raise ValueError(f"{name!r} has no rows")
+    return shape
+
+
 def _check_bits(flat: NDArray[Any], name: str) -> None:
     """Reject bits that do not represent a character or boolean."""
     kind, largest = flat.dtype.kind, 0

@@ -1,0 +1,378 @@
+"""Every kind of value: counts, outliers, ratings and links, against normal noise and the trivial.
+
+`make kinds` measures what is missing of `JOBS`, keeps it in `paper/results/kinds.json`, and writes
+the page `docs/kinds-of-values.md`. Fits are `SHORT` ones, and everything else is at its default.
+Log scores are of probabilities: under normal noise, a whole number y has what lies between
+y - 1/2 and y + 1/2 (of logarithms, between their logarithms), and the lowest and the highest
+possible value also what lies beyond. That is kinder to normal noise than its density.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import gammaln, ndtr
+
+from bayesring import TensorRing, datasets, metrics
+from bayesring.datasets.traffic import shown_cells
+from bayesring.model import ring as rings
+from bayesring.model.types import FloatArray, IntArray
+from paper.coverage import calibration_error
+from paper.kinds_page import page
+from paper.results_store import COMMITTED, ROOT, write_json
+
+FILE, PAGE = ROOT / COMMITTED / "kinds.json", ROOT / "docs" / "kinds-of-values.md"
+SHORT: dict[str, Any] = {"chains": 1, "warmup": 120, "draws": 80}
+"""One chain, a third of the usual scans."""
+MASK, HOURS = "RM 40", 48
+"""One of the published masks, and hours of NYC's 1,464: the first two days."""
+SCORED = 20_000
+"""Test cells that are scored, at most, drawn at random."""
+LEVEL = 0.9
+FLOOR = 1e-12
+Row = dict[str, float]
+Rows = dict[str, Row]
+
+
+def fit(coords: IntArray, values: FloatArray, shape: tuple[int, ...], **settings: Any) -> Any:
+    """A ring from the defaults, but short, and the CPU seconds it took as `seconds_`."""
+    asked = SHORT | {"shape": shape, "random_state": 0, "progress": False, "n_jobs": 1} | settings
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # short, and counts as real values
+        ring = TensorRing(**asked).fit(coords, values)
+    ring.seconds_ = time.process_time() - begin
+    return ring
+
+
+def mass(ring: Any, cells: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Probability that a new value lies between two ends, by the draws themselves."""
+    posterior = ring.posterior_
+    total = np.zeros(len(cells))
+    for part in np.array_split(np.arange(len(cells)), max(1, len(cells) // 2000)):
+        fitted = posterior.entries(cells[part])
+        below, above = (
+            posterior.likelihood.cdf(
+                (ends[part] - posterior.location) / posterior.scale, fitted, posterior.nuisance
+            )
+            for ends in (low, high)
+        )
+        total[part] = (above - below).mean(axis=0)
+    return np.log(np.maximum(total, FLOOR))
+
+
+def against(best: FloatArray, other: FloatArray) -> tuple[float, float]:
+    """Mean difference of two log scores, and its standard error."""
+    gaps = best - other
+    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(gaps.size))
+
+
+# ---- Counts.
+
+
+def chance_up_to(ring: Any, cells: IntArray, y: FloatArray, logs: bool) -> FloatArray:
+    """P(Y <= y) of whole numbers, none of which is below zero."""
+    ends = y if ring.posterior_.likelihood.discrete else y + 0.5
+    ends = np.log1p(np.maximum(ends, -0.9)) if logs else ends
+    return np.where(y < 0, 0.0, np.exp(mass(ring, cells, np.full(y.size, -np.inf), ends)))
+
+
+def counted(ring: Any, test: tuple[IntArray, FloatArray], logs: bool, positive: bool) -> Any:
+    """Log scores, and RMSE and coverage, of a model of counts or of real values at whole numbers.
+
+    If only `positive` counts are ever scored, probabilities are given that a count is positive.
+    """
+    cells, y = test
+    predicted = ring.predict(cells)
+    low, high = ring.predict_interval(cells, LEVEL)
+    if logs:
+        draws = np.expm1(ring.sample(cells, 200, random_state=0))
+        predicted, (low, high) = draws.mean(axis=0), (np.expm1(low), np.expm1(high))
+    never = chance_up_to(ring, cells, np.zeros(y.size), logs) if positive else np.zeros(y.size)
+    ends = [
+        (np.maximum(chance_up_to(ring, cells, each, logs), never) - never) / (1.0 - never)
+        for each in (y - 1.0, y)
+    ]
+    scores = np.log(np.maximum(ends[1] - ends[0], FLOOR))
+    ranks = ends[0] + np.random.default_rng(0).random(y.size) * (ends[1] - ends[0])
+    found = {
+        "log score": float(scores.mean()),
+        "RMSE": metrics.rmse(y, predicted),
+        "90 % intervals hold": metrics.coverage(y, low, high),
+        "randomised": float(np.mean(np.abs(ranks - 0.5) <= 0.5 * LEVEL)),
+        "lowest end": float(low.min()),
+        "seconds": ring.seconds_,
+    }
+    return scores, found
+
+
+def trivial_counts(train: FloatArray, y: FloatArray, positive: bool) -> tuple[FloatArray, Row]:
+    """One negative binomial for all, by its moments."""
+    mean, variance = float(train.mean()), float(train.var())
+    r = mean**2 / max(variance - mean, 1e-9)
+    scores = gammaln(y + r) - gammaln(r) - gammaln(y + 1)
+    scores += r * np.log(r / (r + mean)) + y * np.log(mean / (r + mean))
+    if positive:
+        scores -= np.log1p(-((r / (r + mean)) ** r))
+    low, high = np.quantile(train, [0.05, 0.95])
+    found = {
+        "log score": float(scores.mean()),
+        "RMSE": metrics.rmse(y, np.full(y.size, mean)),
+        "90 % intervals hold": float(np.mean((y >= low) & (y <= high))),
+    }
+    return scores, found
+
+
+def count_rows(
+    train: tuple[IntArray, FloatArray],
+    test: tuple[IntArray, FloatArray],
+    shape: tuple[int, ...],
+    positive: bool,
+) -> Rows:
+    """All models of some counts, and how much better the negative binomial is than each."""
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(test[1]))[:SCORED]
+    cells, y = test[0][rows], test[1][rows]
+    scores: dict[str, FloatArray] = {}
+    found: Rows = {}
+    for name, likelihood, logs in (
+        ("negative binomial", "negative-binomial", False),
+        ("normal noise", "gaussian", False),
+        ("normal noise on log(1 + y)", "gaussian", True),
+    ):
+        ring = fit(train[0], np.log1p(train[1]) if logs else train[1], shape, likelihood=likelihood)
+        scores[name], found[name] = counted(ring, (cells, y), logs, positive)
+    trivial = "one distribution for all"
+    scores[trivial], found[trivial] = trivial_counts(train[1], y, positive)
+    for name, own in scores.items():
+        if name != "negative binomial":
+            gain, error = against(scores["negative binomial"], own)
+            found[name] |= {"behind by": gain, "error": error}
+    return found
+
+
+def nyc(zeros: bool) -> Rows:
+    """NYC's first two days, 40 % of its cells missing; zeros are values, or cells without one."""
+    data = datasets.load_nyc()
+    trips = np.nan_to_num(data.tensor)[:, :, :HOURS]
+    mask = shown_cells(data.shape, MASK)[:, :, :HOURS]
+    used = np.ones(trips.shape, dtype=bool) if zeros else trips > 0
+    parts = [np.argwhere(used & mask), np.argwhere(used & ~mask)]
+    train, test = ((cells, trips[tuple(cells.T)]) for cells in parts)
+    return count_rows(train, test, trips.shape, not zeros)
+
+
+def alog() -> Rows:
+    """Fold 0 of Alog as logarithms of counts, and as counts; errors are of log(1 + count)."""
+    data = datasets.load_alog()
+    train, test = data.split(0)
+    found: Rows = {}
+    for name, likelihood, counts in (
+        ("log(1 + y), normal noise", "gaussian", False),
+        ("log(1 + y), Student-t", "student-t", False),
+        ("counts, negative binomial", "negative-binomial", True),
+    ):
+        values = np.rint(np.expm1(train.values)) if counts else train.values
+        ring = fit(train.coords, values, data.shape, likelihood=likelihood)
+        draws = ring.sample(test.coords, 200, random_state=0)
+        draws = np.log1p(draws) if counts else draws
+        centre = draws.mean(axis=0) if counts else ring.predict(test.coords)
+        low, high = ring.predict_interval(test.coords, LEVEL)
+        ends = (np.log1p(low), np.log1p(high)) if counts else (low, high)
+        found[name] = {
+            "RMSE": metrics.rmse(test.values, centre),
+            "MAE": metrics.mae(test.values, np.median(draws, axis=0)),
+            "90 % intervals hold": metrics.coverage(test.values, ends[0] - 1e-9, ends[1] + 1e-9),
+            "seconds": ring.seconds_,
+        }
+    mean, median = train.values.mean(), np.median(train.values)
+    found["mean and median of all"] = {
+        "RMSE": metrics.rmse(test.values, np.full(len(test.values), mean)),
+        "MAE": metrics.mae(test.values, np.full(len(test.values), median)),
+    }
+    return found
+
+
+# ---- Simulated.
+
+
+def signal(rng: Generator, shape: tuple[int, ...]) -> FloatArray:
+    """A ring of rank 2 with mean zero and variance one."""
+    cores = [0.7 * rng.standard_normal((size, 1, 2, 2)) + 0.6 * np.eye(2) for size in shape]
+    entries = rings.dense(cores)
+    return np.asarray((entries - entries.mean()) / entries.std())
+
+
+def drawn(rng: Generator, shape: tuple[int, ...], n: int) -> tuple[IntArray, IntArray]:
+    """Known cells, and as many others at most."""
+    order = rng.permutation(int(np.prod(shape)))
+    cells = np.stack(np.unravel_index(order, shape), axis=1)
+    return cells[:n], cells[n : 2 * n]
+
+
+SHAPE, KNOWN, TABLES = (25, 20, 20), 3_000, 3
+
+
+def outliers() -> Rows:
+    """5 % of the values are off by ten standard deviations of the noise, which is a third."""
+    sums: dict[str, list[Row]] = {}
+    for seed in range(TABLES):
+        rng = np.random.default_rng([seed, 1])
+        truth = signal(rng, SHAPE)
+        known, hidden = drawn(rng, SHAPE, KNOWN)
+        clean = truth[tuple(known.T)] + rng.standard_normal(KNOWN) / 3
+        off = rng.random(KNOWN) < 0.05
+        dirty = clean + off * rng.choice([-1.0, 1.0], KNOWN) * 10 / 3
+        target = truth[tuple(hidden.T)]
+        for name, likelihood, values in (
+            ("normal noise, without outliers", "gaussian", clean),
+            ("Student-t, with outliers", "student-t", dirty),
+            ("normal noise, with outliers", "gaussian", dirty),
+        ):
+            ring = fit(known, values, SHAPE, likelihood=likelihood)
+            new = target + rng.standard_normal(target.size) / 3
+            far = rng.random(target.size) < 0.05 * (values is dirty)
+            new += far * rng.choice([-1.0, 1.0], target.size) * 10 / 3
+            ends = ring.predict_interval(hidden, LEVEL)
+            sums.setdefault(name, []).append(
+                {
+                    "RMSE": metrics.rmse(target, ring.predict(hidden)),
+                    "90 % intervals hold": metrics.coverage(new, *ends),
+                    "seconds": ring.seconds_,
+                }
+            )
+        sums.setdefault("mean of all", []).append(
+            {"RMSE": metrics.rmse(target, np.full(target.size, dirty.mean()))}
+        )
+    return means(sums)
+
+
+CUTS = np.array([-1.2, -0.4, 0.3, 1.1])
+
+
+def ratings() -> Rows:
+    """Ratings 1 to 5: where a signal, with noise of 0.6, lies between cut points."""
+    sums: dict[str, list[Row]] = {}
+    for seed in range(TABLES):
+        rng = np.random.default_rng([seed, 2])
+        truth = signal(rng, SHAPE)
+        cells = drawn(rng, SHAPE, KNOWN)
+        scores = [truth[tuple(each.T)] + 0.6 * rng.standard_normal(KNOWN) for each in cells]
+        train, test = (1.0 + np.searchsorted(CUTS, each) for each in scores)
+        exact = np.diff(
+            ndtr((np.r_[-np.inf, CUTS, np.inf][:, None] - truth[tuple(cells[1].T)]) / 0.6), axis=0
+        )
+        table: dict[str, FloatArray] = {"the true probabilities": exact}
+        shares = np.bincount(train.astype(int), minlength=6)[1:] / KNOWN
+        table["shares of all"] = np.broadcast_to(shares[:, None], exact.shape)
+        for name, likelihood in (("ordinal", "ordinal"), ("normal noise", "gaussian")):
+            ring = fit(cells[0], train, SHAPE, likelihood=likelihood)
+            table[name] = np.exp([_rated(ring, cells[1], k) for k in range(1, 6)])
+        for name, chances in table.items():
+            own = chances[test.astype(int) - 1, np.arange(KNOWN)]
+            hits = test == np.arange(1, 6)[:, None]
+            sums.setdefault(name, []).append(
+                {
+                    "log score": float(np.mean(np.log(np.maximum(own, FLOOR)))),
+                    "calibration error": calibration_error(chances.ravel(), 1.0 * hits.ravel()),
+                }
+            )
+    return means(sums)
+
+
+def _rated(ring: Any, cells: IntArray, k: int) -> FloatArray:
+    """Log probability of rating k."""
+    if ring.posterior_.likelihood.discrete:
+        return np.asarray(ring.log_score(cells, np.full(len(cells), float(k))))
+    low = np.full(len(cells), k - 0.5 if k > 1 else -np.inf)
+    return mass(ring, cells, low, np.full(len(cells), k + 0.5 if k < 5 else np.inf))
+
+
+def means(sums: dict[str, list[Row]]) -> Rows:
+    """Averages over tables."""
+    return {
+        name: {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+        for name, rows in sums.items()
+    }
+
+
+# ---- Links.
+
+
+def links(load: Callable[[], Any], fold: int, settings: dict[str, Any]) -> Rows:
+    """Calibration of the probabilities of one fold, as fitted and without the calibration."""
+    data = load()
+    train, test = data.split(fold)
+    rows = np.random.default_rng(0).permutation(len(test.values))[:SCORED]
+    cells, y = test.coords[rows], test.values[rows]
+    ring = fit(train.coords, train.values, data.shape, likelihood="bernoulli", **settings)
+    plain = np.exp(ring.log_score(cells, np.ones(len(y))))
+    share = np.full(len(y), train.values.mean())
+    found = {}
+    for name, chances in (
+        ("calibrated", ring.predict(cells)),
+        ("as sampled", plain),
+        ("share of ones", share),
+    ):
+        found[name] = {
+            "calibration error": calibration_error(chances, y),
+            "AUC": metrics.auc(y, chances),
+            "log score": metrics.binary_log_score(y, chances),
+        }
+    found["calibrated"]["seconds"] = ring.seconds_
+    return found
+
+
+JOBS: dict[str, Callable[[], Rows]] = {
+    "outliers": outliers,
+    "ratings": ratings,
+    "Kinship": lambda: links(datasets.load_kinship, 1, {"chains": 2, "warmup": 300, "draws": 200}),
+    "Alog": alog,
+    "NYC": lambda: nyc(False),
+    "NYC, zeros too": lambda: nyc(True),
+    "DBLP": lambda: links(datasets.load_dblp, 0, {}),
+}
+
+
+def read(path: Path) -> dict[str, Rows]:
+    """What is known."""
+    known: dict[str, Rows] = json.loads(path.read_text()) if path.exists() else {}
+    return known
+
+
+def run(path: Path, wanted: Iterator[str], again: bool) -> dict[str, Rows]:
+    """Measure what is missing."""
+    for name in wanted:
+        if again or name not in read(path):
+            found = {
+                who: {key: round(value, 5) for key, value in row.items()}
+                for who, row in JOBS[name]().items()
+            }
+            known = read(path) | {name: found}  # others may have added theirs
+            write_json(path, {each: known[each] for each in JOBS if each in known})
+    return read(path)
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=FILE)
+    parser.add_argument("--only", default="*", help="pattern of names, such as 'NYC*'")
+    parser.add_argument("--again", action="store_true", help="also what is known")
+    asked = parser.parse_args()
+    known = run(asked.out, (name for name in JOBS if fnmatch(name, asked.only)), asked.again)
+    if asked.out == FILE:
+        PAGE.write_text(page(known))
+
+
+if __name__ == "__main__":
+    main()

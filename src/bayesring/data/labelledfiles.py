@@ -1,0 +1,114 @@
+"""NetCDF files and Zarr stores: one variable in, four statistics of it out.
+
+A result keeps what describes the source: global attributes, coordinates with their bounds, grid
+mapping, and how the variable was compressed and cut into chunks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bayesring.data.heaps import check_heaps
+
+Reading = Callable[[], AbstractContextManager[None]]
+"""Turns errors of the library into one sentence about the file."""
+COORDINATE_ENCODING = ("units", "calendar", "dtype", "bounds", "grid_mapping", "climatology")
+NETCDF_ENCODING = (
+    *("zlib", "complevel", "shuffle", "fletcher32", "chunksizes", "original_shape"),
+    *("compression", "compression_opts", "grid_mapping"),
+)
+ZARR_ENCODING = ("compressors", "chunks", "grid_mapping")
+ANCILLARY = "ancillary_variables"
+
+
+class Surroundings(NamedTuple):
+    """What a file holds besides the variable that is completed."""
+
+    attributes: dict[str, Any]
+    """Of the whole file."""
+    coordinates: dict[str, Any]
+    """All of them, bounds and grid mappings too."""
+
+
+def read_labelled(path: str, choose: Callable[[list[str]], str], reading: Reading) -> Any:
+    """The variable that `choose` picks by name, in memory."""
+    with _opened(path, reading) as dataset:
+        chosen = choose([str(each) for each in dataset.data_vars])
+        with reading():
+            return dataset[chosen].load()
+
+
+def read_surroundings(path: str, reading: Reading, done: str) -> Surroundings:
+    """What is to be kept of a source, with what was `done` at the beginning of its history."""
+    with _opened(path, reading) as dataset, reading():
+        before = str(dataset.attrs.get("history", ""))
+        history = {"history": f"{done}\n{before}" if before else done}
+        coordinates = {str(name): each.variable.load() for name, each in dataset.coords.items()}
+        return Surroundings(dict(dataset.attrs) | history, coordinates)
+
+
+def _opened(path: str, reading: Reading) -> Any:
+    xr = import_xarray()
+    engine = {"engine": "zarr"} if _is_zarr(path) else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # stores without consolidated metadata
+        with reading():
+            if not _is_zarr(path):
+                check_heaps(path)  # before HDF5 does, because it may never end
+            return xr.open_dataset(path, decode_coords="all", **engine)
+
+
+def write_labelled(
+    path: str | Path, statistics: Mapping[str, Any], around: Surroundings, kind: str
+) -> None:
+    """Write one variable per statistic, with what was around the source."""
+    xr = import_xarray()
+    own = NETCDF_ENCODING if kind == ".nc" else ZARR_ENCODING
+    encodings = {name: _kept(each.encoding, own) for name, each in statistics.items()}
+    dataset = xr.Dataset({name: each.copy(deep=False) for name, each in statistics.items()})
+    more = {name: own for name, own in around.coordinates.items() if name not in dataset.coords}
+    dataset = dataset.assign_coords(more)
+    of_coordinates = {
+        name: _kept(each.encoding, COORDINATE_ENCODING) for name, each in dataset.coords.items()
+    }
+    dataset = dataset.drop_encoding()
+    for name, encoding in (encodings | of_coordinates).items():
+        dataset[name].encoding = encoding
+    others = [name for name in statistics if name != "mean"]
+    known = str(dataset["mean"].attrs.get(ANCILLARY, "")).split()
+    dataset["mean"].attrs[ANCILLARY] = " ".join(dict.fromkeys([*known, *others]))
+    dataset.attrs = around.attributes
+    if kind == ".nc":
+        dataset.to_netcdf(path, engine="h5netcdf")
+    else:
+        version = 3 if any(map(_is_version_3, encodings.values())) else 2
+        dataset.to_zarr(path, zarr_format=version, consolidated=version == 2)
+
+
+def _kept(encoding: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: encoding[name] for name in names if name in encoding}
+
+
+def _is_version_3(encoding: Mapping[str, Any]) -> bool:
+    """Whether a compressor is one of the third version of Zarr."""
+    found = encoding.get("compressors") or ()
+    return any(type(each).__module__.startswith("zarr.") for each in found)
+
+
+def _is_zarr(path: str) -> bool:
+    return path.lower().endswith(".zarr")
+
+
+def import_xarray() -> Any:
+    """Import xarray, or raise an error that says how to install it."""
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError(
+            "NetCDF and Zarr files need xarray: pip install 'bayesring[files]'."
+        ) from None
+    return xarray

@@ -1,0 +1,108 @@
+"""Growth of all chains of a run together, on their pooled predictions for held-out observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from bayesring.model.rank import Look, StrandGrowth
+from bayesring.model.resizing import add_strands, keep_strands
+from bayesring.model.types import RingState
+from bayesring.priors import RingPrior
+
+
+class Growth(NamedTuple):
+    """How far the search for a number of strands has come, for all chains together."""
+
+    sizes: tuple[int, ...]
+    """Numbers of strands to try."""
+    place: int = 0
+    """Which of them the chains have now."""
+    looks: int = 0
+    """Looks at this size."""
+    loss: float = np.inf
+    """At the last of them."""
+    best: int = 0
+    """Place of the smallest size that no other beats."""
+    least: float = np.inf
+    """Its loss."""
+    failed: int = 0
+    """Larger sizes in a row that did not beat it."""
+    ended: bool = False
+
+    @property
+    def strands(self) -> int:
+        """Strands that the chains have now."""
+        return self.sizes[self.place]
+
+
+@dataclass(frozen=True)
+class JointGrowth(StrandGrowth):
+    """A ring of many thin strands, doubled for as long as held-out predictions get better.
+
+    Every `every` scans all chains together predict the held-out observations. A size is judged when
+    its loss stands still, or after `patience` looks. It is taken if it beats the best smaller one
+    by the share `gain`: of sizes that predict alike, the smallest is best. After `tries` larger
+    sizes that do not, or at the limit, the ring returns to the best. Without held-out observations
+    the ring grows to its limit.
+
+    Parameters
+    ----------
+    width, initial, density, fewest, most : as in `StrandGrowth`
+    every : scans between two looks
+    gain : share by which a larger ring has to be better
+    still : share by which a loss may still fall from one look to the next when it is judged
+    patience : looks after which a size is judged in any case
+    tries : larger sizes that may fail in a row
+    """
+
+    every: int = 10
+    gain: float = 0.01
+    still: float = 0.02
+    patience: int = 5
+    tries: int = 2
+
+    def adapt(self, state: RingState, look: Look) -> RingState:
+        """Leave the state alone: size is for all chains to decide together, by `judge`."""
+        return state
+
+    def begin(self, shape: tuple[int, ...], information: float) -> Growth:
+        """The search before the first look."""
+        return Growth(tuple(size.strands for size in self.sizes(shape, information)))
+
+    def judge(self, growth: Growth, loss: float | None) -> Growth:
+        """The search after one more look, at which all chains together had this loss.
+
+        None if nothing is held out.
+        """
+        if growth.ended:
+            return growth
+        last = growth.place == len(growth.sizes) - 1
+        if loss is None:
+            return growth._replace(place=growth.place + (not last), ended=last)
+        looks = growth.looks + 1
+        moves = looks < 2 or loss < (1 - self.still) * growth.loss
+        if moves and looks < self.patience:
+            return growth._replace(looks=looks, loss=loss)
+        if loss < (1 - self.gain) * growth.least:
+            growth = growth._replace(best=growth.place, least=loss, failed=0)
+        else:
+            growth = growth._replace(failed=growth.failed + 1)
+        if last or growth.failed == self.tries:
+            return growth._replace(place=growth.best, ended=True)
+        return growth._replace(place=growth.place + 1, looks=0, loss=np.inf)
+
+    def resized(
+        self, rng: Callable[[], Generator], state: RingState, strands: int, prior: RingPrior
+    ) -> RingState:
+        """State with so many strands, the first of those that there are."""
+        more = strands - state.size.strands
+        if more == 0:
+            return state
+        if more < 0:
+            return keep_strands(rng(), state, strands, prior)
+        return add_strands(rng(), state, more, prior)

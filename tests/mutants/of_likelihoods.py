@@ -1,0 +1,166 @@
+"""Bugs in the kinds of values, in their calibration, and in what may be known besides values."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+LAWS = "tests/test_likelihoods.py::"
+CHANCES = "tests/test_chances.py::"
+SLOPE = (LAWS + "test_the_surrogate_has_the_slope_of_the_density",)
+SUMS = (LAWS + "test_probabilities_have_the_sum_the_moments_and_the_distribution",)
+EXPOSURE = (LAWS + "test_exposure_is_a_known_factor_of_the_mean",)
+FOLLOWS = (CHANCES + "test_everything_that_is_predicted_follows",)
+
+KINDS = [
+    Mutant(
+        "counts: the linear term lacks its half",
+        "likelihoods/count_valued.py",
+        "kappa = 0.5 * (values - nuisance[0])",
+        "kappa = values - nuisance[0]",
+        SLOPE,
+    ),
+    Mutant(
+        "counts: weights do not count in the linear term",
+        "likelihoods/count_valued.py",
+        "kappa = kappa if given.weight is None else given.weight * kappa",
+        "kappa = kappa",
+        SLOPE,
+    ),
+    Mutant(
+        "counts: exposure is a number, not a logarithm",
+        "likelihoods/count_valued.py",
+        "found = found if given.exposure is None else found + np.log(given.exposure)",
+        "found = found if given.exposure is None else found + given.exposure",
+        EXPOSURE,
+    ),
+    Mutant(
+        "counts: the variance grows with the mean alone",
+        "likelihoods/count_valued.py",
+        "return np.asarray(mean + mean**2 / nuisance[..., :1])",
+        "return np.asarray(mean + mean / nuisance[..., :1])",
+        SUMS,
+    ),
+    Mutant(
+        "counts: the distribution ends one count early",
+        "likelihoods/count_valued.py",
+        "found = betainc(r, np.maximum(np.floor(values), 0.0) + 1.0, r / (r + mean))\n"
+        "        return np.where(np.asarray(values) < 0",
+        "found = betainc(r, np.maximum(np.floor(values), 0.0) + 0.5, r / (r + mean))\n"
+        "        return np.where(np.asarray(values) < 0",
+        SUMS,
+    ),
+    Mutant(
+        "counts: an uncertain mean passes for dispersion",
+        "likelihoods/negative_binomial.py",
+        "squares = (values - mean) ** 2 - mean - variance",
+        "squares = (values - mean) ** 2 - mean",
+        (LAWS + "test_the_size_of_held_out_counts_bounds_r",),
+    ),
+    Mutant(
+        "outliers: the shape of u lacks its half degree",
+        "likelihoods/student_t.py",
+        "weight = tau * (nu + 1) / (nu + tau * (values - fitted) ** 2)",
+        "weight = tau * nu / (nu + tau * (values - fitted) ** 2)",
+        SLOPE,
+    ),
+    Mutant(
+        "outliers: a robust size that is not",
+        "likelihoods/student_t.py",
+        "u = (nu + 1) / (nu + squares / (noise + variance))",
+        "u = 1.0",
+        (LAWS + "test_outliers_do_not_bound_the_noise_of_student_t",),
+    ),
+    Mutant(
+        "ratings: the wrong end of a category",
+        "likelihoods/ordinal.py",
+        "return np.asarray(ndtr(padded[..., index + 1] - fitted))",
+        "return np.asarray(ndtr(padded[..., index] - fitted))",
+        SUMS,
+    ),
+    Mutant(
+        "binary: weights do not count in the expectation",
+        "likelihoods/bernoulli.py",
+        "weight = 1.0 if given.weight is None else given.weight\n",
+        "weight = 1.0\n",
+        SLOPE,
+    ),
+    Mutant(
+        "binary: calibration is sure of itself with few values",
+        "model/chances.py",
+        "SURE = 2.0",
+        "SURE = -1e9",
+        (CHANCES + "test_few_values_change_nothing",),
+    ),
+    Mutant(
+        "binary: draws are pulled towards even odds, not towards their mean",
+        "model/chances.py",
+        "odds = centre + scatter * (odds - centre)",
+        "odds = scatter * odds",
+        (CHANCES + "test_the_approximation_is_that_of_the_draws",),
+    ),
+    Mutant(
+        "binary: the curve may fall",
+        "model/chances.py",
+        "curve = np.maximum.accumulate(KNOTS + shifts)",
+        "curve = KNOTS - 3.0 * shifts",
+        (CHANCES + "test_a_curve_is_learned_increases_and_reaches_its_aim",),
+    ),
+    Mutant(
+        "binary: weights of held-out values are forgotten",
+        "likelihoods/bernoulli.py",
+        "rows = np.repeat(rows, np.rint(given.weight).astype(np.int64))",
+        "rows = rows.copy()",
+        (CHANCES + "test_a_weight_counts_as_so_many_values",),
+    ),
+    Mutant(
+        "binary: the whole tensor is predicted without calibration",
+        "posterior/posterior.py",
+        "if self.likelihood.moves:  # by all draws of a cell",
+        "if False:",
+        FOLLOWS,
+    ),
+    Mutant(
+        "binary: scores are those of calibrated draws",
+        "posterior/posterior.py",
+        "yield rows, fitted if own.offset is None else fitted + own.offset, own",
+        "yield rows, self.likelihood.moved(fitted, self.nuisance), own",
+        FOLLOWS,
+    ),
+    Mutant(
+        "binary: samples are not calibrated",
+        "posterior/posterior.py",
+        "samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance, given)\n",
+        "samples[:, rows] = self.likelihood.simulate(\n"
+        "                rng, self.entries(coords[rows])[chosen], nuisance, given\n"
+        "            )\n",
+        FOLLOWS,
+    ),
+    Mutant(
+        "choosing: real values that look heavy-tailed are taken on a hunch",
+        "choosing.py",
+        "if not gain > max(ERRORS * error, LEAST_GAIN):",
+        "if not gain > -1.0:",
+        ("tests/test_choosing.py::test_heavy_tails_are_found_and_normal_ones_are_not",),
+    ),
+    Mutant(
+        "kernels: gammas keep what was to be rejected",
+        "kernels/scale_mixtures.py",
+        "accepted = math.log(level / below) < exponent",
+        "accepted = True",
+        ("tests/kernels/test_scale_mixtures.py::test_gammas_have_their_law",),
+    ),
+    Mutant(
+        "kernels: the mass of a single observation stands for a shape above one",
+        "kernels/scale_mixtures.py",
+        "if mass.size == 1 and shape * mass[0] >= 1.0:",
+        "if mass.size == 1:",
+        ("tests/kernels/test_scale_mixtures.py::test_one_observation_may_weigh_little",),
+    ),
+    Mutant(
+        "streams: the key of a stream is forgotten",
+        "engine/streams.py",
+        "self._words = np.array(key, dtype=np.uint64)",
+        "self._words = np.array((1, 2), dtype=np.uint64)",
+        ("tests/sampling/test_streams.py::test_a_stream_is_that_of_its_key",),
+    ),
+]

@@ -1,0 +1,67 @@
+"""Growth of all chains together: which size is taken, and when."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from bayesring.likelihoods import Gaussian
+from bayesring.model import ring
+from bayesring.model.growth import JointGrowth
+from tests.models import CORE_PRIORS, draw_model
+
+GAUSSIAN = Gaussian()
+
+
+def entries_of(state):
+    return ring.dense(ring.weighted(state.cores, state.weights))
+
+
+def search(losses, policy=None, n=400):
+    """Strands after each look at which all chains together had these held-out losses."""
+    policy = policy or JointGrowth(fewest=1, density=100.0)  # up to 25 strands
+    growth, found = policy.begin((6, 7, 5), n), []
+    for loss in losses:
+        growth = policy.judge(growth, loss)
+        found.append(growth.strands)
+    return found, growth.ended
+
+
+def test_strands_double_while_held_out_predictions_get_better():
+    falling = [1.0, 1.0, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7, 0.6, 0.6]
+    assert search(falling) == ([2, 4, 4, 8, 8, 16, 16, 25, 25, 25], True)
+
+
+def test_of_sizes_that_predict_alike_the_smallest_is_taken():
+    alike = [1.0, 1.0, 0.8, 0.8, 0.795, 0.795, 0.796, 0.796]
+    assert search(alike) == ([2, 4, 4, 8, 8, 16, 16, 4], True)
+    assert search(alike[:-1])[1] is False
+    later = [1.0, 1.0, 0.8, 0.8, 0.795, 0.795, 0.7, 0.7]
+    assert search(later) == ([2, 4, 4, 8, 8, 16, 16, 25], False), "one failure is forgiven"
+
+
+def test_a_size_is_judged_when_its_loss_stands_still():
+    """By the last look, not by the first after it grew, when new strands have learned nothing."""
+    learning = [1.0, 0.9, 0.8, 0.79, 1.0, 0.8, 0.7, 0.695]
+    assert search(learning)[0] == [2, 2, 2, 4, 4, 4, 4, 8]
+    never = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
+    assert search(never)[0] == [2, 2, 2, 2, 4, 4], "or after five looks"
+
+
+def test_without_held_out_values_strands_grow_to_the_limit():
+    """At most 3 x 400 / 18 = 66 entries per slice, or a quarter of it for binary values."""
+    assert search([None] * 5, JointGrowth()) == ([4, 8, 16, 16, 16], True)
+    assert search([None] * 5, JointGrowth(density=4.0)) == ([4, 8, 16, 22, 22], True)
+    assert search([None] * 3, JointGrowth(), n=100) == ([4, 5, 5], True)
+
+
+def test_resized_rings_keep_their_first_strands(rng):
+    state, _, prior = draw_model(rng, GAUSSIAN, CORE_PRIORS[0], (6, 7, 5), (2, 2, 2), strands=2)
+    policy, source = JointGrowth(), partial(np.random.default_rng, 3)
+    larger = policy.resized(source, state, 5, prior)
+    assert larger.size.strands == 5
+    for strands in (5, 2):
+        back = policy.resized(source, larger, strands, prior)
+        expected = entries_of(larger if strands == 5 else state)
+        np.testing.assert_array_equal(entries_of(back), expected)
