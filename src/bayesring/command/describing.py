@@ -8,7 +8,7 @@ from typing import Any
 from bayesring.data.containers import Container
 from bayesring.data.dialects import PLAIN, Dialect
 from bayesring.data.featurecolumns import from_columns
-from bayesring.data.featurefiles import read_features, with_types
+from bayesring.data.featuresources import read_features, with_types
 from bayesring.data.longtables import Long
 from bayesring.data.positions import mode_of
 
