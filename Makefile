@@ -126,7 +126,7 @@ reliability: setup  ## measured coverage of intervals on real and simulated data
 # make kinds ONLY='NYC*' AGAIN=1           some of the figures only, measured anew
 .PHONY: kinds
 kinds: setup  ## counts, outliers, ratings and links against normal noise and the trivial, into docs/kinds-of-values.md; continues where it stopped
-	$(BIN)/python -m paper.kinds $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again)
+	$(BIN)/python -m paper.kind_figures $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again)
 
 # make arena ONLY='Birmingham*/bayesring NYC*/additive'   some cells only; AGAIN=1 recomputes them
 .PHONY: arena

@@ -1,4 +1,4 @@
-"""The page of every kind of value, docs/kinds-of-values.md; `paper.kinds` measures."""
+"""The page of every kind of value, docs/kinds-of-values.md; `paper.kind_figures` measures."""
 
 from __future__ import annotations
 

@@ -194,6 +194,7 @@ def test_forecast(folder, monkeypatch, capsys):
     assert run(*some, "--level", "0.5", "-q").exit_code == 0
     part = pd.read_csv(out, dtype={"code": str})
     assert part["site"].tolist() == ["B", "B", "C", "C"]
+    assert part["day"].tolist() == ["2020-01-08", "2020-01-09"] * 2
     both = part.merge(found, on=["site", "day", "code"])
     np.testing.assert_allclose(both["mean_x"], both["mean_y"], rtol=1e-12)
     assert (both["upper_x"] < both["upper_y"]).all()

@@ -47,6 +47,7 @@ def test_units_do_not_matter(scale, inference):
 
 
 @pytest.mark.parametrize("value", [1e-300, -1e300, 5e-324, 0.0, 1e16 + 2])
+@pytest.mark.filterwarnings("ignore:.*there is nothing to learn")
 def test_equal_values_are_predicted(value):
     found = predictions(fitted(np.full(len(CELLS), value)))
     assert np.isfinite(found).all()
@@ -89,8 +90,8 @@ def test_a_value_beside_which_all_others_drown_is_said(value):
 
 @pytest.mark.parametrize(
     "values",
-    [normal(), np.exp(4 * normal()), np.zeros(36), np.arange(36) == 7, 1e16 + normal()],
-    ids=["normal", "heavy tails", "equal", "one of many", "far from zero"],
+    [normal(), np.exp(4 * normal()), np.arange(36) == 7, 1e16 + normal()],
+    ids=["normal", "heavy tails", "one of many", "far from zero"],
 )
 def test_ordinary_values_are_not_complained_about(values):
     with warnings.catch_warnings():
@@ -150,13 +151,11 @@ def test_large_integer_keys_stay_apart(library, tmp_path):
             model.predict(library({"a": [2.0**53, 2.0**53 + 2], "b": [0, 0]}))
 
 
-def test_integer_keys_beyond_64_bits_are_refused():
+def test_integer_keys_beyond_64_bits_are_kept_as_text():
     table = {"a": [2**64 - 1, 1, 2], "b": [0, 1, 1], "v": [1.0, 2.0, 3.0]}
     for frame in (pl.DataFrame(table, schema_overrides={"a": pl.UInt64}), pd.DataFrame(table)):
-        with pytest.raises(
-            ValueError, match=r"'a' holds the integer 18446744073709551615 in row 0"
-        ):
-            TensorRing(1, **QUICK).fit(frame, modes=["a", "b"], value="v")
+        ring = TensorRing(1, **QUICK).fit(frame, modes=["a", "b"], value="v")
+        assert ring.labels_.levels[0].tolist() == ["1", str(2**64 - 1), "2"]
 
 
 def test_new_labels_that_no_type_holds_with_the_old_ones():

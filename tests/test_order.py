@@ -149,6 +149,7 @@ def test_equal_numbers_are_refused(rng):
         fit(table[known], {"day": Smooth()})
 
 
+@pytest.mark.filterwarnings("ignore:.* has one label only")
 def test_a_mode_of_one_position_is_no_trouble(rng):
     table, _ = smooth_table(rng, n_days=1)
     ring = fit(table, {"day": Smooth()})
@@ -241,7 +242,7 @@ def test_forecasts_go_on_and_widen(rng):
     with pytest.raises(ValueError, match="mode names 'hour', which is not ordered"):
         ring.forecast(2, mode="hour")
     with pytest.raises(ValueError, match="forecast needs an ordered mode"):
-        fit(table[known], "hierarchical", order=None, warmup=1, draws=2).forecast()
+        fit(table[known], "hierarchical", order=None, warmup=1, draws=2).forecast(1)
 
 
 def test_forecasts_of_arrays(rng):

@@ -40,7 +40,7 @@ def test_a_line_per_chain_that_fits(monkeypatch):
     assert "299/300" in one
     assert "rank 12 " in one
     assert two.startswith("chain 2 draws ")
-    assert "40/10200" in two
+    assert " 40/10200" in two
     assert "rank 2-17" in two
     assert "noise 0.0123" in two
     assert max(map(len, (one, two))) <= 80

@@ -56,13 +56,15 @@ COMMAND = [
         "command/cli.py",
         "inference=inference,\n"
         '        chains="auto" if chains is None else chains,\n'
-        "        draws=draws,\n        warmup=warmup,\n        max_memory=max_memory,\n"
+        "        draws=opt.length_in(draws),\n        warmup=opt.length_in(warmup),\n"
+        "        max_time=max_time,\n        max_memory=max_memory,\n"
         "        random_state=seed,\n        n_jobs=jobs,\n        progress=not quiet,\n"
         "        safety=_safety(checkpoint, checkpoint_every, keep_partial, force),\n"
         "        reading=",
         "inference=inference,\n"
         '        chains="auto" if chains is None else chains,\n'
-        "        draws=draws,\n        warmup=warmup,\n        max_memory=max_memory,\n"
+        "        draws=opt.length_in(draws),\n        warmup=opt.length_in(warmup),\n"
+        "        max_time=max_time,\n        max_memory=max_memory,\n"
         "        random_state=0,\n        n_jobs=jobs,\n        progress=not quiet,\n"
         "        safety=_safety(checkpoint, checkpoint_every, keep_partial, force),\n"
         "        reading=",

@@ -43,6 +43,11 @@ def rank_in(text: str) -> str | int | tuple[int, ...]:
     return int(text) if len(numbers) == 1 else tuple(map(int, numbers))
 
 
+def length_in(text: str) -> str | int:
+    """Return "auto" or a number of scans; anything else is refused by the estimator."""
+    return int(text) if text.removeprefix("-").isdigit() and text.isascii() else text
+
+
 def mask_in(text: str | None) -> str | list[str] | None:
     """One mode, or several."""
     names = names_in(text)
@@ -103,8 +108,13 @@ Rank = Annotated[str, typer.Option(help="auto, one number, or one per bond betwe
 Chains = Annotated[
     int | None, typer.Option(help="Independent chains, or rings of online EM; chosen if left out.")
 ]
-Draws = Annotated[int, typer.Option(help="Scans kept per chain.")]
-Warmup = Annotated[int, typer.Option(help="Scans thrown away per chain.")]
+Draws = Annotated[str, typer.Option(help="Scans kept per chain, or auto: until they suffice.")]
+Warmup = Annotated[
+    str, typer.Option(help="Scans thrown away per chain, or auto: until the chains stand still.")
+]
+MaxTime = Annotated[
+    float | None, typer.Option(help="Seconds after which chains end, as soon as all have draws.")
+]
 MaxMemory = Annotated[int, typer.Option(help="Bytes that the kept draws may take.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same file, byte for byte.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; all cores if left out.")]

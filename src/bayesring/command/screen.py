@@ -23,6 +23,7 @@ OPTIONS = {
     "random_state": "--seed",
     "n_jobs": "--jobs",
     "max_memory": "--max-memory",
+    "max_time": "--max-time",
 }
 """Arguments in Python, and the options that are the same."""
 VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\([^)]*\)|(?:[\w-]|\.(?=\w))+"

@@ -81,7 +81,7 @@ class Streams(NamedTuple):
     def rng(self, scan: int, purpose: Purpose, mode: int = 0, block: int = 0) -> Generator:
         """Create the generator for one purpose in one block of one mode of one scan."""
         counter = np.array([0, block, mode * PURPOSES + purpose, scan], dtype=np.uint64)
-        return Generator(Philox(_Key(self.key), counter=counter))
+        return Generator(Philox(_Key(self.key), counter=counter))  # type: ignore[arg-type]
 
 
 def aside(seed: int, purpose: Purpose, *place: int) -> list[int]:

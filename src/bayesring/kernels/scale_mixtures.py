@@ -1,4 +1,4 @@
-"""Weights of normal observations whose noise is a scale mixture: Student's t."""
+"""Weights of normal observations whose noise is a scale mixture: Student-t."""
 
 import math
 

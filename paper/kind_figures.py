@@ -226,7 +226,7 @@ def outliers() -> Rows:
     """5 % of the values are off by ten standard deviations of the noise, which is a third."""
     sums: dict[str, list[Row]] = {}
     for seed in range(TABLES):
-        rng = np.random.default_rng([seed, 1])
+        rng = np.random.default_rng(seed)
         truth = signal(rng, SHAPE)
         known, hidden = drawn(rng, SHAPE, KNOWN)
         clean = truth[tuple(known.T)] + rng.standard_normal(KNOWN) / 3
@@ -263,7 +263,7 @@ def ratings() -> Rows:
     """Ratings 1 to 5: where a signal, with noise of 0.6, lies between cut points."""
     sums: dict[str, list[Row]] = {}
     for seed in range(TABLES):
-        rng = np.random.default_rng([seed, 2])
+        rng = np.random.default_rng(seed)
         truth = signal(rng, SHAPE)
         cells = drawn(rng, SHAPE, KNOWN)
         scores = [truth[tuple(each.T)] + 0.6 * rng.standard_normal(KNOWN) for each in cells]

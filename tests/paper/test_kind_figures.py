@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from bayesring.likelihoods import Gaussian, NegativeBinomial
-from paper import kinds
+from paper import kind_figures as kinds
 from paper.kinds_page import SAID
 
 
