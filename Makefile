@@ -135,5 +135,9 @@ kinds: setup  ## counts, outliers, ratings and links against normal noise and th
 arena: $(VENV)/.peers  ## published figures, trivial methods and the defaults, into docs/arena.md; continues where it stopped
 	$(BIN)/python -m paper.arena $(if $(QUICK),--quick build/arena) $(if $(AGAIN),--again) $(foreach each,$(ONLY),--only '$(each)')
 
+.PHONY: side-information
+side-information: $(VENV)/.peers  ## what features and shared modes are worth, into docs/side-information.md; continues where it stopped
+	$(BIN)/python -m paper.side_information $(if $(AGAIN),--again) $(if $(ONLY),--only '$(ONLY)')
+
 clean:  ## remove what the targets above created
 	rm -rf $(VENV) build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -36,9 +36,19 @@ def found_in(package, protocols):
 LIKELIHOODS = found_in(likelihoods, {"Likelihood"})
 CORE_PRIORS = found_in(
     priors,
-    {"BondPrior", "Coupling", "ModePrior", "RingPrior", "GammaProcess", "UnitWeights", "Smooth"},
+    {
+        "BondPrior",
+        "Coupling",
+        "ModePrior",
+        "RingPrior",
+        "GammaProcess",
+        "UnitWeights",
+        "Smooth",
+        "Featured",
+    },
 )
-"""Priors whose slices are independent; the one of ordered modes is in sampling/test_smooth.py."""
+"""Priors whose slices are independent and that need no labels; those of modes with an order or with
+features are in sampling/test_smooth.py and test_featured.py."""
 
 
 SAMPLERS = [

@@ -43,9 +43,10 @@ def test_new_slices_beside_known_ones_by_dense_algebra(rng, monkeypatch, new, di
     new = direction * np.sort(new)
     prior = Smooth().bind(Axis(5, x[:, None]))
     core = rng.standard_normal((5, 1, 2, 1))
-    step, shared = prior._draw_shared(rng, core)
-    monkeypatch.setattr(Smooth, "_draw_shared", lambda *_: (max(step, 9), shared))
-    length = prior.lengths[max(step, 9)]
+    shared = prior._draw_shared(rng, core)
+    shared = shared._replace(step=np.maximum(shared.step, 9))
+    monkeypatch.setattr(Smooth, "_draw_shared", lambda *_: shared)
+    length = prior.length(shared)
     for order in (np.arange(len(new)), np.arange(len(new))[::-1]):
         places = new[order]
         found = prior.beside(rng, core, Axis(len(new), places[:, None]))

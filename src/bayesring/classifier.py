@@ -55,6 +55,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         inference: str = "gibbs",
         prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
         order: str | Sequence[str | int] | None = "auto",
+        share: Sequence[Sequence[str | int]] | None = None,
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
         warmup: str | int = 300,
@@ -75,6 +76,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             inference=inference,
             prior=prior,
             order=order,
+            share=share,
             update=update,
             shape=shape,
             warmup=warmup,
@@ -100,6 +102,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         modes: Sequence[str] | None = None,
         value: str | None = None,
         positions: Mapping[str | int, Any] | None = None,
+        features: Mapping[str | int, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
     ) -> Self:
@@ -140,6 +143,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
                 modes=modes,
                 value=named,
                 positions=positions,
+                features=features,
                 **kept,
             )
         finally:
@@ -157,6 +161,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         classes: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
+        features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """Continue with new observations; `classes` lists both labels if one is still missing.
 
@@ -174,16 +179,24 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         """
         if not hasattr(self, "posterior_"):
             if classes is None:
-                return self.fit(X, y, shape=shape)
+                return self.fit(X, y, shape=shape, features=features)
             self.classes_ = np.unique(classes)
-            return super().fit(X, _codes(y, self.classes_)[1], shape=shape)
+            coded = _codes(y, self.classes_)[1]
+            return super().fit(X, coded, shape=shape, features=features)
         if y is None and self.labels_.value is not None and is_table(X):
             X, y = take_column(X, self.labels_.value)
         codes = None if y is None else _codes(y, self.classes_)[1]
-        super().partial_fit(X, codes, shape=shape)
+        super().partial_fit(X, codes, shape=shape, features=features)
         return self
 
-    def fold_in(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
+    def fold_in(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        features: Mapping[str | int, Any] | None = None,
+    ) -> Self:
         """A new model that also knows the labels of new observations; see `TensorRing`.
 
         Returns
@@ -199,7 +212,8 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         self._posterior()
         if y is None and self.labels_.value is not None and is_table(X):
             X, y = take_column(X, self.labels_.value)
-        return super().fold_in(X, None if y is None else _codes(y, self.classes_)[1], shape=shape)
+        codes = None if y is None else _codes(y, self.classes_)[1]
+        return super().fold_in(X, codes, shape=shape, features=features)
 
     def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
         """The more probable label at each row of `X`, (n,).

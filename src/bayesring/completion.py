@@ -17,10 +17,12 @@ from bayesring.data.longtables import Long
 from bayesring.data.masks import masked, tell_empty_fibres
 from bayesring.data.tables import check_new_columns
 from bayesring.estimator import TensorRing
+from bayesring.featuring import features_of_columns, renumbered_in
 from bayesring.fitting import Keep
 from bayesring.likelihoods import Likelihood
 from bayesring.posterior import Prediction
 from bayesring.reporting import Reporting
+from bayesring.sharing import turned
 
 KEEP = {"mean": True, "std": False, "lower": True, "upper": True}
 """Whether a statistic of a known cell is its value; otherwise it is zero."""
@@ -87,6 +89,7 @@ def complete(
     mask: Any = None,
     level: float = 0.9,
     likelihood: str | Likelihood = "auto",
+    features: Mapping[str | int, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
     **settings: Any,
@@ -110,6 +113,7 @@ def complete(
     level : probability with which the intervals should cover hidden values
     likelihood : as for `TensorRing`, or "auto", which looks at the values: 0 and 1, ratings,
         counts, real values with or without heavy tails; see `bayesring.choosing`
+    features : what is known of labels, as for `TensorRing.fit`
     checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`; if the process is
         killed, the same call continues from the checkpoint
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
@@ -131,6 +135,8 @@ def complete(
     """
     if settings.get("shape") is not None:
         raise ValueError("shape is for coordinates; data given to complete have their own.")
+    if features is not None:
+        data, features = features_of_columns(data, features, modes)
     container, notes = open_gaps(data, modes, value, fill, implicit, mask)
     chosen, why = choose_likelihood(likelihood, container.observations)
     notes += why
@@ -141,7 +147,8 @@ def complete(
     check_level(level)
     ring = TensorRing(likelihood=chosen, **settings)
     keep = Keep(checkpoint, checkpoint_every)
-    ring.fit_observations(container.observations, container.labels, container.kind, keep)
+    observed, labels = container.observations, container.labels
+    ring.fit_observations(observed, labels, container.kind, keep, features)
     return fill_gaps(container, ring, level, notes)
 
 
@@ -184,8 +191,9 @@ def fill_gaps(
 ) -> Completion:
     """Fill what is missing by a ring that was fitted to what is known."""
     missing, posterior = container.missing, ring.posterior_
+    coords = turned(renumbered_in(container.labels, ring.labels_, missing), ring.symmetric_)
     nothing = Prediction(*np.empty((4, 0)))
-    found = posterior.summarise(missing, level) if len(missing) else nothing
+    found = posterior.summarise(coords, level) if len(missing) else nothing
     binary = posterior.likelihood.binary
     pairs = [
         (Statistic(name, KEEP[name], level, binary), numbers)

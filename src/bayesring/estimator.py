@@ -21,6 +21,7 @@ from bayesring.data.observations import COMPACT, Observations, in_order, merged
 from bayesring.data.positions import axes_of, placed
 from bayesring.data.traps import DataWarning, find_traps, summarise_data
 from bayesring.engine.threads import Threads
+from bayesring.featuring import attach, featured, features_of_columns, with_features
 from bayesring.fitting import (
     NOTHING_KEPT,
     Fit,
@@ -40,6 +41,7 @@ from bayesring.posterior.modelfiles import describe, read_model
 from bayesring.priors import ModePrior, RingPrior
 from bayesring.scoring import Scoring
 from bayesring.settings import Settings, resolve
+from bayesring.sharing import pairs_of, sharing, together
 
 if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
@@ -63,6 +65,10 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         "auto" takes those whose labels are times, real numbers, or integers if there are enough
         observations to tell; a list of names or numbers of modes; None for none. How gradually is
         learned, and may be not at all.
+    share : pairs of modes with the same labels, such as [("sender", "receiver")]: what is known of
+        a label in one mode says something of it in the other; how much is learned. If the table is
+        symmetric, a cell and its mirror image are one: if it says so itself by equal values or
+        rows on one side of the diagonal, or you do, by ("one", "other", "symmetric")
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
@@ -95,6 +101,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     seed_ : the seed that gives this result again
     n_observations_ : number of training observations
     labels_ : what modes and slices are called, a `bayesring.data.labels.Labels`
+    symmetric_ : pairs of modes in which the table is symmetric
+    features_ : for each mode the `bayesring.data.features.Features` of its labels, or None
     table_kind_ : the library of the table fitted, "pandas", "polars" or "pyarrow"; "xarray" if it
         was a labelled array; or None
     observed_ : the training `Observations`, sorted by coordinates, equal rows as one with their
@@ -125,6 +133,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         inference: str = "gibbs",
         prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
         order: str | Sequence[str | int] | None = "auto",
+        share: Sequence[Sequence[str | int]] | None = None,
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
         warmup: str | int = 300,
@@ -144,6 +153,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         self.inference = inference
         self.prior = prior
         self.order = order
+        self.share = share
         self.update = update
         self.shape = shape
         self.warmup = warmup
@@ -168,6 +178,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         modes: Sequence[str] | None = None,
         value: str | None = None,
         positions: Mapping[str | int, Any] | None = None,
+        features: Mapping[str | int, Any] | None = None,
         exposure: Any = None,
         value_error: Any = None,
         value_lower: Any = None,
@@ -188,6 +199,12 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         Coordinates may have `modes`, too: the names of their columns. `positions` says where
         coordinates lie, for modes that are ordered: one number or time per coordinate, increasing
         or decreasing, by name or number of the mode.
+
+        `features` says what else is known of labels, by name or number of their mode: a table with
+        one row per label, the labels in the column named as the mode or in the first; a matrix
+        with one row per coordinate; a pair of labels and a matrix, which may be sparse; or a list
+        of columns of the table `X` that are the same in all rows of a label. Labels the
+        features have are known from then on; see `bayesring.data.features`.
 
         More may be known of the observations: one number per row, or the name of a column.
         `sample_weight` w counts a row as w equal rows; `exposure` is the time, area or population
@@ -229,6 +246,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         if isinstance(X, (str, os.PathLike)):
             if positions is not None:
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
+            if features is not None:
+                raise ValueError("features are for data in memory, but X is the path of a file.")
             if shape is not None or self.shape is not None:
                 raise ValueError("shape is for coordinates, but X is the path of a file.")
             if extras:
@@ -238,29 +257,40 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
             files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
             return self.fit_rows(files, survey_files(files, self.progress), keep)
         wanted = self.shape if shape is None else shape
+        if features is not None:
+            X, features = features_of_columns(X, features, modes)
         data, labels, kind = inputs.observe(X, y, wanted, modes, value, extras)
         if positions is not None:
             labels = placed(labels, positions, data.shape)
         if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
             for concern in looks_otherwise(data.values):
                 warnings.warn(concern, UserWarning, stacklevel=2)
-        return self.fit_observations(data, labels, kind, keep)
+        return self.fit_observations(data, labels, kind, keep, features)
 
     def fit_observations(
-        self, data: Observations, labels: Labels, kind: str | None = None, keep: Keep = NOTHING_KEPT
+        self,
+        data: Observations,
+        labels: Labels,
+        kind: str | None = None,
+        keep: Keep = NOTHING_KEPT,
+        features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """Sample the posterior given observations in coordinates, with the labels they stand for.
 
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any.
         """
+        data, labels, symmetric = together(data, labels, self.share)
+        data, labels, described = attach(data, labels, features)
         settings = self._settings(labels.names, keep=keep)
         likelihood = settings.model.likelihood
         likelihood.check(data.values)
         check_carried(data.given, likelihood)
         settings.check_ring_fits(data.shape, len(data.values))
-        axes = axes_of(labels, data.shape)
+        axes = with_features(axes_of(labels, data.shape), described)
         settings = ordered(settings, axes, labels.names, len(data.values))
+        settings = featured(settings, described, labels.names)
+        settings = sharing(settings, pairs_of(self.share, labels.names), labels.names)
         concerns = likelihood.data_concerns(data.values)
         for concern in concerns:
             warnings.warn(concern, UserWarning, stacklevel=3)
@@ -279,6 +309,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         found = fit_memory(data, settings, axes, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = labels, kind
+        self.features_, self.symmetric_ = described, symmetric
         self.n_observations_, self.observed_ = n, data if kept else None
         if found.outcome.interrupt is not None:
             raise found.outcome.interrupt
@@ -293,10 +324,12 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         """
         settings = self._settings(survey.labels.names, keep=keep)
         refuse_order(settings, "files")
+        sharing(settings, pairs_of(self.share, survey.labels.names), survey.labels.names)
         settings = settings.bound(survey.moments, survey.labels.names, survey.shape)
         found = fit_files(files, survey, settings, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None
+        self.features_, self.symmetric_ = (None,) * len(survey.shape), ()
         self.n_observations_, self.observed_ = survey.n_observed, None
         failure = found.outcome.failure
         if failure is not None:

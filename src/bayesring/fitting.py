@@ -71,6 +71,7 @@ def fit_memory(
     parts = (data.shape, data.coords, data.values, *known_of.values())
     parts += (tuple(known_of),) if known_of else ()
     parts += tuple(each.positions for each in axes or () if each.positions is not None)
+    parts += tuple(part for each in axes or () for part in _parts_of(each.features))
     known = "" if keep.folder is None else digest(*parts)
     likelihood = settings.model.likelihood
     location, scale = likelihood.units_from(moments_of(_seen(data)))
@@ -96,6 +97,15 @@ def fit_memory(
         sampling = settings.sampling(n, scale)
         outcome = run_chains(data, model, sampling, engine, report, checkpoint)
     return Fit(outcome, model, units)
+
+
+def _parts_of(features: Any) -> tuple[Any, ...]:
+    """Arrays that tell features apart."""
+    if features is None:
+        return ()
+    if hasattr(features, "toarray"):
+        return features.shape, features.data, features.indices, features.indptr
+    return (features,)
 
 
 def fit_files(

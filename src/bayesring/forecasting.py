@@ -19,6 +19,7 @@ from bayesring.posterior import Prediction
 from bayesring.posterior.unseen import widen
 from bayesring.predicting import NO_TABLE, Predicting
 from bayesring.priors import Coupling
+from bayesring.sharing import turned
 from bayesring.wording import shown
 
 
@@ -81,7 +82,7 @@ class Forecasting(Predicting):
             for own in range(len(sizes))
         )
         found = widen(posterior, self.prior_, grown, self.seed_).summarise(
-            coords, check_level(level)
+            turned(coords, self.symmetric_), check_level(level)
         )
         labels = self._grown(grown)
         if self.table_kind_ not in NO_TABLE:

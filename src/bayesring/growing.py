@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MethodType
 from typing import Any, Self
@@ -13,8 +13,9 @@ import numpy as np
 
 from bayesring.checks import check_fits
 from bayesring.data import inputs
-from bayesring.data.observations import in_order, joined, renumbered, standardised
+from bayesring.data.observations import Observations, in_order, joined, renumbered, standardised
 from bayesring.data.positions import axes_of, prolonged
+from bayesring.featuring import grown, keys_of_mode, with_features
 from bayesring.fitting import fit_more
 from bayesring.ordering import in_line, rebound
 from bayesring.posterior import folding
@@ -56,14 +57,22 @@ class Growing(Predicting):
         """Set the attributes that follow from the posterior."""
 
     @OnlyOnline
-    def partial_fit(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        features: Mapping[str | int, Any] | None = None,
+    ) -> Self:
         """Go on with new observations; only for online EM. The first call fits.
 
         What was learned before enters as a prior: the old observations are not needed again. If
         they are kept (`observed_`), short chains over all observations give the draws.
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
-        Interrupted, it leaves the model as it was.
+        `features` are those of new labels, if the fit had some; see `fit`. Interrupted, it leaves
+        the model as it was.
 
         Returns
         -------
@@ -79,32 +88,41 @@ class Growing(Predicting):
         """
         if not hasattr(self, "posterior_"):
             fit: Any = self.fit  # type: ignore[attr-defined]
-            return fit(X, y, shape=shape)  # type: ignore[no-any-return]
+            return fit(X, y, shape=shape, features=features)  # type: ignore[no-any-return]
         posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.check_values(data.values)
+        data, labels, described = grown(data, labels, features, self.features_, posterior.shape)
         labels = prolonged(labels, data.shape)
         data = data._replace(location=posterior.location, scale=posterior.scale)
-        prior = rebound(self.prior_, axes_of(labels, data.shape))
+        prior = rebound(self.prior_, with_features(axes_of(labels, data.shape), described))
         model = settings.model._replace(likelihood=posterior.likelihood, prior=prior)
         everything = joined(self.observed_, data)
         estimates, drawn = fit_more(self.estimates_, data, model, settings, everything)
         # only here, at the end, anything changes
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
         self.estimates_, self.labels_, self.observed_ = estimates, labels, everything
-        self.prior_ = prior
+        self.prior_, self.features_ = prior, described
         self.n_observations_ += len(data.values)
         self._set_fitted()
         return self
 
-    def fold_in(self, X: Any, y: Any = None, *, shape: tuple[int, ...] | None = None) -> Self:
+    def fold_in(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        features: Mapping[str | int, Any] | None = None,
+    ) -> Self:
         """A new model that also knows the labels of new observations, without refitting.
 
         Every row of `X` must have a label, or a coordinate, that the fit did not know: the day
         after the last, a new station. In every kept draw the slices of new labels are drawn given
         their observations; see `bayesring.posterior.folding`. Known slices, noise and rank stay as
-        they are, so it takes moments; after many new observations, fit anew. This model does not
-        change, and the new one does not go on with `partial_fit`.
+        they are, so it takes moments; after many new observations, fit anew. `features` are those
+        of new labels, if the fit had some; labels that only they have are known, too, and `X` may
+        be None then. This model does not change, and the new one does not go on with `partial_fit`.
 
         Returns
         -------
@@ -117,7 +135,15 @@ class Growing(Predicting):
         (10, 8, 7)
         """
         posterior = self._posterior()
-        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
+        if self.prior_.share:
+            raise ValueError("fold_in cannot be used with share; fit anew with the new labels.")
+        if X is None and features is not None:
+            nothing = np.empty((0, len(posterior.shape)), dtype=np.int64)
+            data = Observations(nothing, np.empty(0), posterior.shape)
+            labels = self.labels_
+        else:
+            data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
+        data, labels, described = grown(data, labels, features, self.features_, posterior.shape)
         posterior.check_values(data.values)
         check_fits(
             16 * sum(len(own.flat) * own.size.parameters(data.shape) for own in posterior.chains),
@@ -125,7 +151,7 @@ class Growing(Predicting):
             "give new labels numbers next to the old ones.",
         )
         is_new = np.any(data.coords >= posterior.shape, axis=1)
-        if not len(is_new):
+        if not len(is_new) and (features is None or data.shape == posterior.shape):
             raise ValueError("fold_in needs at least one row with a value.")
         if not is_new.all():
             raise ValueError(
@@ -134,16 +160,24 @@ class Growing(Predicting):
             )
         labels = prolonged(labels, data.shape)
         added = tuple(
-            np.arange(size, grown) if own is None else own[size:]
-            for own, size, grown in zip(labels.levels, posterior.shape, data.shape, strict=True)
+            keys_of_mode(labels, data.shape, mode)[size:]
+            for mode, size in enumerate(posterior.shape)
+        )
+        rows = tuple(
+            None if own is None else own.matrix[size:]
+            for own, size in zip(described, posterior.shape, strict=True)
         )
         standard = standardised(data, posterior.location, posterior.scale)
-        folded = folding.fold_in(posterior, self.prior_, added, standard, self.seed_)
+        folded = folding.fold_in(posterior, self.prior_, (added, rows), standard, self.seed_)
         lines = in_line(self.prior_, labels, data.shape)
         ring = copy.copy(self)
         ring.posterior_ = folded.at_levels(lines)
         ring.labels_ = labels.at(lines)
-        ring.prior_ = rebound(self.prior_, axes_of(ring.labels_, data.shape))
+        ring.features_ = tuple(
+            own if own is None else own.at(line) for own, line in zip(described, lines, strict=True)
+        )
+        axes = with_features(axes_of(ring.labels_, data.shape), ring.features_)
+        ring.prior_ = rebound(self.prior_, axes)
         everything = joined(self.observed_, data)
         ring.observed_ = None if everything is None else in_order(renumbered(everything, lines))
         if self.held_out_ is not None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from bayesring.data.features import Features
+from bayesring.data.labels import Labels
 from bayesring.data.observations import Observations, standardised
 from bayesring.infer import selfcheck
 from bayesring.infer.precision import random_cells
@@ -16,6 +19,7 @@ from bayesring.model.types import IntArray
 from bayesring.posterior import Posterior
 from bayesring.posterior.convergence import Diagnostics, DiagnosticWarning, diagnose
 from bayesring.posterior.datatree import Training, to_datatree
+from bayesring.posterior.explained import Explained, explain
 from bayesring.posterior.interchange import to_tensorly
 from bayesring.priors import RingPrior
 from bayesring.reporting import Reporting
@@ -24,7 +28,10 @@ from bayesring.reporting import Reporting
 class Inspecting(Reporting):
     """Methods of a class that holds the result of a fit."""
 
+    posterior_: Posterior
     prior_: RingPrior
+    labels_: Labels
+    features_: tuple[Features | None, ...]
     trace_: Sequence[Trace]
     sampled_: bool
     warmup_: int
@@ -45,7 +52,8 @@ class Inspecting(Reporting):
 
         Judges noise, log likelihood and the entries at the rows of `X`, or at some random cells.
         Its `problems` are what harms the answer, with what to do about it; it warns of them, once.
-        Its `notes` do not harm it.
+        Its `notes` do not harm it. `explained` says how much of a mode's variance its features
+        explain, and each of them, with 90 % intervals; see `bayesring.posterior.explained`.
 
         Returns
         -------
@@ -58,9 +66,13 @@ class Inspecting(Reporting):
         >>> isinstance(found.error, float), len(found.rows()) > 0
         (True, True)
         """
-        found = self._diagnose(X)
+        found = replace(self._diagnose(X), explained=self._explained())
         self._warn_of(found, stacklevel=3)
         return found
+
+    def _explained(self) -> tuple[Explained, ...]:
+        names = self.labels_.names
+        return explain(self.posterior_, self.prior_, self.features_, names, self.seed_)
 
     def _diagnose(self, X: Any = None) -> Diagnostics:
         cells = None if X is None else self._known_coords(X)

@@ -70,7 +70,7 @@ def refuse_order(settings: Settings, where: str) -> None:
 def rebound(prior: RingPrior, axes: Sequence[Axis]) -> RingPrior:
     """The prior of modes that have grown; without order where new labels are out of line."""
     modes = tuple(
-        own.exchangeable if axis.positions is None else own.bind(axis)
+        (own.exchangeable if axis.positions is None else own).bind(axis)
         for own, axis in zip(prior.modes, axes, strict=True)
     )
     return RingPrior(modes, prior.weights)

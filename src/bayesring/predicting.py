@@ -22,6 +22,7 @@ from bayesring.checks import (
     check_within,
 )
 from bayesring.data import inputs
+from bayesring.data.features import Features
 from bayesring.data.labelled import tensor
 from bayesring.data.labels import Labels, NewLabels
 from bayesring.data.observations import HeldOut, Observations
@@ -37,6 +38,8 @@ from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
 from bayesring.posterior.unseen import widen
 from bayesring.priors import Coupling, RingPrior
+from bayesring.priors.ring_prior import Pairs
+from bayesring.sharing import symmetrised, turned
 
 NO_TABLE = (None, "xarray")
 """Kinds of data whose results are no tables."""
@@ -61,6 +64,8 @@ class Predicting(Inspecting):
     n_observations_: int
     labels_: Labels
     table_kind_: str | None
+    features_: tuple[Features | None, ...]
+    symmetric_: Pairs
     observed_: Observations | None
     held_out_: HeldOut | None
     description_: Mapping[str, Any]
@@ -163,7 +168,7 @@ class Predicting(Inspecting):
             f"the whole tensor of shape {posterior.shape} with its error bars",
             "predict the cells that you need with predict(X).",
         )
-        mean, deviation = posterior.tensor(noise)
+        mean, deviation = (symmetrised(each, self.symmetric_) for each in posterior.tensor(noise))
         means = self._tensor(mean, "mean", self.labels_)
         return (means, self._tensor(deviation, "std", self.labels_)) if return_std else means
 
@@ -292,6 +297,7 @@ class Predicting(Inspecting):
             "observed": self.observed_,
             "held_out": self.held_out_,
             "description": self.description_,
+            "explained": self._explained(),
         }
 
     def _repr_html_(self) -> str:
@@ -309,7 +315,8 @@ class Predicting(Inspecting):
     def _coords(self, X: Any) -> tuple[IntArray, NewLabels]:
         """Coordinates of the rows of `X`, and labels unknown to the fit."""
         shape = self._posterior().shape
-        return inputs.coords_of(X, self.labels_, shape)
+        coords, added = inputs.coords_of(X, self.labels_, shape)
+        return turned(coords, self.symmetric_), added
 
     def _known_coords(self, X: Any) -> IntArray:
         coords, _ = self._coords(X)

@@ -9,7 +9,7 @@ from tests.mutants.of_data import DATA
 from tests.mutants.of_inference import ENGINE, INFER
 from tests.mutants.of_kernels import KERNELS
 from tests.mutants.of_likelihoods import KINDS
-from tests.mutants.of_model import LIKELIHOODS, MODEL, PRIORS
+from tests.mutants.of_model import FEATURES, LIKELIHOODS, MODEL, PRIORS
 from tests.mutants.of_pages import COMMAND, REPORT
 from tests.mutants.of_posterior import POSTERIOR
 from tests.mutants.of_public import DATASETS, PUBLIC
@@ -21,6 +21,7 @@ MUTANTS: list[Mutant] = [
     *INFER,
     *MODEL,
     *PRIORS,
+    *FEATURES,
     *LIKELIHOODS,
     *KINDS,
     *DATA,

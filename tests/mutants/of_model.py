@@ -287,3 +287,72 @@ LIKELIHOODS = [
         ("tests/test_holdout.py::test_a_bound_that_was_given_stays",),
     ),
 ]
+
+FEATURED = "tests/sampling/test_featured.py::"
+SHARED = "tests/sampling/test_shared.py::"
+
+FEATURES = [
+    Mutant(
+        "features are counted twice for new labels",
+        "priors/featured.py",
+        "return np.asarray(new + (axis.features @ hyper.slopes).reshape(noise.shape))",
+        "return np.asarray(new + 2 * (axis.features @ hyper.slopes).reshape(noise.shape))",
+        (FEATURED + "test_new_labels_are_drawn_as_if_they_had_been_there",),
+    ),
+    Mutant(
+        "neighbours of new labels hand on their features",
+        "priors/featured.py",
+        "new = self.base.new_given(own, residual, noise, axis)",
+        "new = self.base.new_given(own, core, noise, axis)",
+        (FEATURED + "test_new_labels_are_drawn_as_if_they_had_been_there",),
+    ),
+    Mutant(
+        "the intercept is drawn into the prior of the slopes",
+        "priors/featured.py",
+        "centring = Centring(ones, prior.k)\n        if step",
+        "centring = Centring(ones, 1.0)\n        if step",
+        (FEATURED + "test_hyperparameters_given_the_slices_by_ratios",),
+    ),
+    Mutant(
+        "the strength of slopes has the degrees of freedom of one column",
+        "priors/many_slopes.py",
+        "shape, rate = 0.5 * slopes.size,",
+        "shape, rate = 0.5 * len(slopes),",
+        (FEATURED + "test_the_strength_of_many_slopes_is_that_of_all_their_entries",),
+    ),
+    Mutant(
+        "slopes add to the scatter but not to its degrees of freedom",
+        "priors/featured.py",
+        "nu=own.nu + len(slopes), scale_inverse",
+        "nu=own.nu, scale_inverse",
+        (FEATURED + "test_many_slopes_count_as_slices_in_the_conditional_of_what_is_shared",),
+    ),
+    Mutant(
+        "useless directions of slopes keep the variance of useful ones",
+        "priors/regression.py",
+        "roots = np.sqrt(self.gains(strength)) - np.sqrt(strength)",
+        "roots = np.sqrt(self.gains(strength))",
+        (FEATURED + "test_draws_have_the_moments_of_their_conditional",),
+    ),
+    Mutant(
+        "the first of two shared modes does not see the second",
+        "priors/ring_prior.py",
+        "linear = found.linear + gaps @ pull.T",
+        "linear = found.linear",
+        (SHARED + "test_the_slice_prior_is_proportional_to_the_joint",),
+    ),
+    Mutant(
+        "a cell and its mirror image are two",
+        "sharing.py",
+        "found[:, first], found[:, second] = np.where(even, low, high), np.where(even, high, low)",
+        "found[:, first], found[:, second] = coords[:, first], coords[:, second]",
+        ("tests/test_sharing.py::test_tables_are_symmetric_if_all_mirror_images_agree",),
+    ),
+    Mutant(
+        "rows of features stay in the order of their table",
+        "data/features.py",
+        "rows[places] = np.arange(len(keys))",
+        "rows[np.arange(len(keys))] = np.arange(len(keys))",
+        ("tests/data/test_features.py::test_matrices_keep_the_sizes_of_their_columns",),
+    ),
+]

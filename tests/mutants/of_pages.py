@@ -33,9 +33,8 @@ COMMAND = [
     Mutant(
         "the checkpoint of a command is not used",
         "command/workflows.py",
-        "                ring.fit_observations("
-        "observed, container.labels, container.kind, safety.checkpoint)",
-        "                ring.fit_observations(observed, container.labels, container.kind)",
+        "                keep, found = safety.checkpoint, ",
+        "                keep, found = NOTHING_KEPT, ",
         (CLI + "test_commands_go_on_from_their_checkpoint",),
     ),
     Mutant(

@@ -162,8 +162,8 @@ PUBLIC = [
     Mutant(
         "completions ignore their level",
         "completion.py",
-        "posterior.summarise(missing, level)",
-        "posterior.summarise(missing, 0.9)",
+        "posterior.summarise(coords, level)",
+        "posterior.summarise(coords, 0.9)",
         ("tests/test_completion.py::test_intervals_have_the_level_asked_for",),
     ),
     Mutant(

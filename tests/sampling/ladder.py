@@ -67,7 +67,7 @@ def statistics(state, data) -> dict[str, float]:
                 found[f"hyper {name} {mode}"] = array.mean()
                 found[f"hyper {name} is zero {mode}"] = np.mean(array == 0)
             else:
-                found[f"hyper {name} {mode}"] = np.log(np.mean(np.square(array)))
+                found[f"hyper {name} {mode}"] = np.log(np.mean(np.square(array)) + 1e-9)
     for place, number in enumerate(state.nuisance):
         found[f"nuisance {place}"] = np.arctan(number)
         found[f"nuisance x f {place}"] = np.arctan(number) * f.mean()

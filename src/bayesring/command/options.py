@@ -20,6 +20,16 @@ def names_in(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
+def features_in(texts: list[str] | None) -> dict[str, str] | None:
+    """Files or columns by the mode that they describe."""
+    if not texts:
+        return None
+    for text in texts:
+        if not all(text.partition("=")):
+            raise ValueError(f"--features must be MODE=FILE, got {text!r}.")
+    return {text.partition("=")[0]: text.partition("=")[2] for text in texts}
+
+
 def order_in(text: str) -> str | list[str] | None:
     """Modes that are ordered: auto, none, or a list."""
     return {"auto": "auto", "none": None}.get(text, names_in(text))
@@ -125,6 +135,14 @@ Ordered = Annotated[
     str,
     typer.Option(
         "--order", help="Modes that change gradually, day,depth for example; auto or none."
+    ),
+]
+FeatureFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features",
+        metavar="MODE=FILE",
+        help="Table with a row per label of a mode, or columns of IN between commas; repeatable.",
     ),
 ]
 SafeCells = Annotated[

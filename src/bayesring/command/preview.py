@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesring.choosing import AUTO
 from bayesring.data.containers import Container
+from bayesring.data.featurecolumns import offers
 from bayesring.data.kinds import Choice, choose_by_values
 from bayesring.data.labels import label_texts
 from bayesring.data.longtables import Long
@@ -45,6 +46,8 @@ def preview(container: Container, likelihood: str | Likelihood = "auto") -> Prev
         raise ValueError("data holds no value at all: every cell is missing.")
     found = choose_by_values(observed.values) if likelihood == AUTO else Choice(likelihood, [])
     chosen, notes = found
+    if isinstance(container, Long):
+        notes = [*notes, *offers(container.frame, container.labels.names, container.labels.value)]
     texts = label_texts(container.labels, observed.shape)
     names = container.labels.names
     distinct = len(np.unique(observed.coords, axis=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesring.checks import check_level
 from bayesring.choosing import AUTO, choose_likelihood
+from bayesring.command.describing import described_by
 from bayesring.command.noting import noting_warnings
 from bayesring.command.origin import remember
 from bayesring.command.outputs import check_apart, check_replaced
@@ -91,6 +92,7 @@ def complete_file(
     level: float = 0.9,
     likelihood: str = "auto",
     model: str | None = None,
+    features: Mapping[str, str] | None = None,
     safety: Safety = UNSAFE,
     safe_cells: bool = False,
     reading: Reading = PLAINLY,
@@ -98,7 +100,7 @@ def complete_file(
 ) -> Summary:
     """Fill the gaps of a file into another one of the same kind; `model` names a file for the ring.
 
-    `settings` go to `TensorRing`.
+    `features` maps modes to files or columns, and `settings` go to `TensorRing`.
     """
     begin = time.perf_counter()
     check_level(level)
@@ -115,7 +117,8 @@ def complete_file(
         chosen, chosen_notes = choose_likelihood(likelihood, observed)
         ring = TensorRing(likelihood=chosen, **settings)
         with safety.interruptible(ring) as ended:
-            ring.fit_observations(observed, container.labels, container.kind, safety.checkpoint)
+            keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
+            ring.fit_observations(observed, container.labels, container.kind, keep, found)
     completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
     write_completion(target, completion, safe_cells, source)
     if model is not None:
@@ -145,6 +148,7 @@ def fit_file(
     modes: Sequence[str] | None = None,
     value: str | None = None,
     likelihood: str = "auto",
+    features: Mapping[str, str] | None = None,
     safety: Safety = UNSAFE,
     reading: Reading = PLAINLY,
     **settings: Any,
@@ -154,7 +158,7 @@ def fit_file(
     check_destination(model)
     check_apart("the model", model, {"the input": source})
     check_replaced(model, "model", safety.force)
-    stream = settings.get("inference") == "online-em" and is_parquet(source)
+    stream = settings.get("inference") == "online-em" and is_parquet(source) and not features
     if stream:
         reading.dialect.refuse_unused((), source, ".parquet")
         ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, safety, settings)
@@ -165,7 +169,8 @@ def fit_file(
             chosen, chosen_notes = choose_likelihood(likelihood, observed)
             ring = TensorRing(likelihood=chosen, **settings)
             with safety.interruptible(ring) as ended:
-                ring.fit_observations(observed, container.labels, container.kind, safety.checkpoint)
+                keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
+                ring.fit_observations(observed, container.labels, container.kind, keep, found)
         notes += [*chosen_notes, *ended]
     remember(ring, source)
     ring.save(model)

@@ -43,8 +43,10 @@ class WeightStatistics(NamedTuple):
 
 def init(streams: Streams, problem: Problem, size: RingSize) -> RingState:
     """Random initial state of a chain: unit weights and gains, f with variance one."""
-    cores, hyper = [], []
-    for mode, (n_slices, prior) in enumerate(zip(problem.shape, problem.prior.modes, strict=True)):
+    cores: list[FloatArray] = []
+    hyper: list[Any] = []
+    for mode, n_slices in enumerate(problem.shape):
+        prior = problem.prior.of_mode(mode, cores)
         rng = streams.rng(0, Purpose.START, mode)
         core = rng.standard_normal(size.core_shape(mode, n_slices))
         cores.append(prior.start(core * size.spread(mode)))
@@ -59,14 +61,15 @@ def step(
     """One scan: a pure function of the state, the data and the streams of `scan`."""
     cores, weights, gains, hyper, nuisance = (*map(list, state[:4]), state.nuisance)
     likelihood, bonds = problem.likelihood, problem.prior.weights
-    for mode, prior in enumerate(problem.prior.modes):
+    for mode in range(len(cores)):
+        prior = problem.prior.of_mode(mode, cores)
         rng = streams.rng(scan, Purpose.HYPER, mode)
         hyper[mode] = prior.update_hyper(rng, cores[mode], hyper[mode])
         task = CoreTask(
             ring.flatten(ring.weighted(cores, weights), problem.dtype),
             weights[mode].ravel(),
             cores[mode],
-            prior.slice_prior(cores[mode], hyper[mode]),
+            problem.prior.slice_prior(mode, cores, hyper),
             likelihood,
             nuisance,
             streams,

@@ -68,6 +68,9 @@ FEWEST_DRAWS, MOST_SCANNED = 10, 2**21
 MORE_RATES = tuple(0.0025 * 0.5 ** (step // 4) for step in range(20))
 """Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
 
+PLACED = 4
+"""E-steps that place new slices where their features say, before they learn."""
+
 
 def sources_in_memory(data: Observations, seed: int) -> Sources:
     """Of observations in memory, some of which are held out."""
@@ -296,11 +299,14 @@ def learn_more(
     rates = [rate for rate in MORE_RATES for _ in range(passes)]
     bound = prior.for_shape(data.shape)
     setting = Setting(likelihood, bound.exchangeable, engine)
+    informed = any(own.informed for own in bound.modes)
 
     def more(numbered: tuple[int, RingEstimate]) -> RingEstimate:
         number, estimate = numbered
         streams = Streams.of_chain(learning.seed, number)
         wider = grown(estimate, data.shape)
+        for _ in range(PLACED if informed and wider.shape != estimate.shape else 0):
+            wider = em.expect(wider, setting)._replace(nuisance=estimate.nuisance)
         return em.add(wider, rows, streams, learning.batch_size, rates, setting)
 
     found = engine.map_pieces(more, list(enumerate(estimates)))

@@ -243,10 +243,10 @@ def state_of(fitted: CheckedFit, draws: Draws, row: int, streams: Streams) -> Ri
         own = draws.bond_weights(row, mode)
         cores.append(weighted / np.where(own == 0.0, 1.0, own)[:, None])
         weights.append(own)
-    modes = fitted.prior.for_shape(fitted.shape).modes
+    prior = fitted.prior.for_shape(fitted.shape)
     hyper = [
-        prior.update_hyper(streams.rng(0, Purpose.HYPER, mode), core)
-        for mode, (prior, core) in enumerate(zip(modes, cores, strict=True))
+        prior.of_mode(mode, cores).update_hyper(streams.rng(0, Purpose.HYPER, mode), core)
+        for mode, core in enumerate(cores)
     ]
     gains = tuple(np.ones_like(each) for each in weights)
     return RingState(tuple(cores), tuple(weights), gains, tuple(hyper), draws.nuisance[row])

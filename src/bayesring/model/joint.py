@@ -5,6 +5,8 @@ Slow and simple. Samplers are tested against it, and data are simulated from it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy.random import Generator
 
 from bayesring.likelihoods import Likelihood
@@ -29,8 +31,11 @@ def draw_prior(
     prior: RingPrior,
 ) -> RingState:
     """Draw a whole state from the prior."""
-    cores, hyper = [], []
-    for mode, (n_slices, own) in enumerate(zip(shape, prior.for_shape(shape).modes, strict=True)):
+    cores: list[FloatArray] = []
+    hyper: list[Any] = []
+    prior = prior.for_shape(shape)
+    for mode, n_slices in enumerate(shape):
+        own = prior.of_mode(mode, cores)
         core_shape = size.core_shape(mode, n_slices)
         hyper.append(own.draw_hyper(rng, core_shape))
         cores.append(own.draw_core(rng, core_shape, hyper[-1]))
@@ -68,9 +73,9 @@ def log_joint(
     known = likelihood.locate(data.given, data.along)
     total = float(likelihood.log_prob(fitted, data.values, state.nuisance, known).sum())
     total += likelihood.log_prior(state.nuisance)
-    priors = prior.for_shape(data.shape).modes
-    for own, core, hyper in zip(priors, state.cores, state.hyper, strict=True):
-        total += own.log_prob(core, hyper)
+    prior = prior.for_shape(data.shape)
+    for mode, (core, hyper) in enumerate(zip(state.cores, state.hyper, strict=True)):
+        total += prior.of_mode(mode, state.cores).log_prob(core, hyper)
     for weights, gains in zip(state.weights, state.gains, strict=True):
         total += prior.weights.log_prob(weights, gains)
     return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -24,11 +25,12 @@ START_SHARE = 0.3
 def add_strands(rng: Generator, state: RingState, number: int, prior: RingPrior) -> RingState:
     """Append strands with small random entries and unit weights."""
     own = RingSize(number, state.size.bonds)
-    cores, hyper = [], []
+    cores: list[FloatArray] = []
+    hyper: list[Any] = []
     for mode, core in enumerate(state.cores):
         spread = own.spread(mode) * START_SHARE ** (1 / len(state.cores))
         new = spread * rng.standard_normal(own.core_shape(mode, len(core)))
-        each, before = prior.modes[mode], state.hyper[mode]
+        each, before = prior.of_mode(mode, cores), state.hyper[mode]
         cores.append(np.concatenate([core, each.start(new, before)], axis=1))
         hyper.append(each.resized_hyper(rng, cores[-1], before))
     ones = [np.ones((number, r)) for r in own.bonds]
@@ -49,8 +51,8 @@ def keep_strands(rng: Generator, state: RingState, number: int, prior: RingPrior
         tuple(weights[:number] for weights in state.weights),
         tuple(gains[:number] for gains in state.gains),
         tuple(
-            own.resized_hyper(rng, core, before)
-            for own, core, before in zip(prior.modes, cores, state.hyper, strict=True)
+            prior.of_mode(mode, cores).resized_hyper(rng, core, before)
+            for mode, (core, before) in enumerate(zip(cores, state.hyper, strict=True))
         ),
         state.nuisance,
     )
@@ -128,8 +130,9 @@ def _with_bond(
     """State with one bond changed; the hyperparameters of both its cores are redrawn."""
     all_weights, all_gains, hyper = list(state.weights), list(state.gains), list(state.hyper)
     all_weights[bond], all_gains[bond] = weights, gains
-    for mode in {bond, (bond + 1) % len(cores)}:
-        hyper[mode] = prior.modes[mode].resized_hyper(rng, cores[mode], state.hyper[mode])
+    for mode in prior.affected({bond, (bond + 1) % len(cores)}):
+        own = prior.of_mode(mode, cores)
+        hyper[mode] = own.resized_hyper(rng, cores[mode], state.hyper[mode])
     return RingState(
         tuple(cores), tuple(all_weights), tuple(all_gains), tuple(hyper), state.nuisance
     )

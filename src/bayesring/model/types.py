@@ -156,8 +156,8 @@ class Axis(NamedTuple):
     positions: FloatArray | None = None
     """(I_d, P), positions of the labels; on a line if P is one."""
     places: Places = Places.COORDINATES
-    features: FloatArray | None = None
-    """(I_d, F), features of the labels."""
+    features: Any = None
+    """(I_d, F), features of the labels, an array or a sparse matrix of SciPy; None if unknown."""
 
     @classmethod
     def of_coordinates(cls, n: int) -> Axis:

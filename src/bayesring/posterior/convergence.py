@@ -42,6 +42,7 @@ class Diagnostics:
     error : 95 % quantile over cells of the Monte Carlo error of predictive means and ends of 90 %
         intervals, including disagreement between chains: relative to the predictive standard
         deviation or, for binary values, the absolute error of probabilities; NaN if unknown
+    explained : what the features of each mode explain, if any has some
     """
 
     names: tuple[str, ...]
@@ -49,6 +50,7 @@ class Diagnostics:
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
     error: float = float("nan")
+    explained: tuple[Any, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """The table as a list of dictionaries, ready for a DataFrame."""
@@ -65,7 +67,8 @@ class Diagnostics:
             name = row.pop("quantity")
             lines.append(f"{name:{width}} " + "".join(f"{number:10.4g}" for number in row.values()))
         lines += [f"! {problem}" for problem in self.problems]
-        return "\n".join([*lines, *(f"- {note}" for note in self.notes)])
+        lines += [f"- {note}" for note in self.notes]
+        return "\n".join([*lines, *(line for each in self.explained for line in each.lines())])
 
     __repr__ = __str__
 

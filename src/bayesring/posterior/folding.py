@@ -9,6 +9,7 @@ otherwise a few Gibbs scans over the new slices are made, from draws of the prio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -30,17 +31,23 @@ SWEEPS = 20
 
 
 def fold_in(
-    posterior: Posterior, prior: RingPrior, added: NewLabels, data: Observations, seed: int
+    posterior: Posterior,
+    prior: RingPrior,
+    new: tuple[NewLabels, Sequence[Any]],
+    data: Observations,
+    seed: int,
 ) -> Posterior:
     """The posterior with slices for new labels, given their standardised observations `data`.
 
-    Coordinates of new labels follow the known ones; every observation has at least one of them.
+    `new` holds the labels of every mode and their features, or None. Coordinates of new labels
+    follow the known ones; every observation has at least one of them.
     """
-    wider, known = widen(posterior, prior, added, seed), posterior.shape
+    added, features = new
+    wider, known = widen(posterior, prior, added, seed, features), posterior.shape
     grown = wider.at_levels([np.arange(size) for size in wider.shape])
     modes = [mode for mode, new in enumerate(added) if len(new)]
     parts = {mode: left_out(data, data.coords[:, mode] >= known[mode])[1] for mode in modes}
-    axes = {mode: _axis(added[mode]) for mode in modes}
+    axes = {mode: _axis(added[mode])._replace(features=features[mode]) for mode in modes}
     places = [
         (chain, row) for chain, own in enumerate(posterior.chains) for row in range(len(own.flat))
     ]

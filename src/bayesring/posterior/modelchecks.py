@@ -93,6 +93,7 @@ FLAG = Rule(lambda value: value in (True, False), "true or false")
 PARAMETERS: Mapping[str, Rule] = {
     "inference": TEXT,
     "order": Rule(lambda value: value is None or _names_modes(value), "null or names of modes"),
+    "share": Rule(lambda value: value is None or _listed(value, _names_modes), "null or pairs"),
     "update": TEXT,
     "dtype": TEXT,
     "shape": Rule(
@@ -147,14 +148,15 @@ FIELD_TYPES: Mapping[str, Rule] = {
         lambda value: value is None or TEXT.fits(value) or is_whole(value), "null, text or integer"
     ),
     "float": Rule(is_number, "a finite number"),
-    "float | None": Rule(
-        lambda value: value is None or value == inf or is_number(value), "null or a number"
-    ),
+    "float | None": Rule(lambda v: v is None or v == inf or is_number(v), "null or a number"),
     "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
     "tuple[ModePrior, ...]": Rule(
         lambda value: _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),
         "a list of priors of modes",
     ),
+    "NormalWishart | Smooth": Rule(lambda value: isinstance(value, ModePrior), "a prior"),
+    "Design | None": Rule(lambda value: value is None, "null"),
+    "Pairs": Rule(lambda v: _listed(v, lambda p: _listed(p, is_whole, 2, 2)), "pairs of modes"),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),
 }
 """Fields of likelihoods, priors and rank policies by their annotation."""

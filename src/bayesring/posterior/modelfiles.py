@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,8 +17,13 @@ from bayesring.model.rank import RankPolicy
 from bayesring.model.spec import Model
 from bayesring.posterior import Posterior
 from bayesring.posterior import store as storage
+from bayesring.posterior.featurefiles import (
+    features_from_arrays,
+    features_to_arrays,
+    features_to_plain,
+)
 from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters, shorten
-from bayesring.priors import RingPrior
+from bayesring.priors import Featured, RingPrior
 
 TABLE_KINDS = (*(str(each.value) for each in nw.Implementation), "xarray")
 """Libraries whose tables narwhals supports, and that of labelled arrays."""
@@ -60,12 +65,15 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
             "table kind": ring.table_kind_,
             "zones": ring.labels_.zones,
         },
+        "features": features_to_plain(ring.features_),
+        "symmetric": ring.symmetric_,
     }
     check_parameters(description["parameters"])  # now, because on reading it would be too late
     arrays = storage.chains_to_arrays(posterior.chains, ring.trace_)
     arrays |= storage.training_to_arrays(ring.labels_, ring.observed_)
     arrays |= storage.held_out_to_arrays(ring.held_out_)
     arrays |= storage.estimates_to_arrays(ring.estimates_)
+    arrays |= features_to_arrays(ring.features_)
     if hasattr(ring, "classes_"):
         arrays["classes/labels"] = ring.classes_
     storage.write(path, description, arrays)
@@ -122,7 +130,20 @@ def _rebuilt(
     ring.warmup_ = plain["warmup"]
     labels = description.get("labels")
     ring.labels_, ring.observed_ = storage.training_from_arrays(labels, arrays, shape)
-    ring.prior_ = prior.bind(axes_of(ring.labels_, shape))
+    ring.features_ = features_from_arrays(description.get("features", {}), arrays, shape)
+    axes = axes_of(ring.labels_, shape)
+    for mode, own in enumerate(ring.features_):
+        axes[mode] = axes[mode] if own is None else axes[mode]._replace(features=own.matrix)
+    ring.prior_ = prior.bind(axes)
+    check_pairs(prior.share, shape)
+    ring.symmetric_ = tuple(tuple(pair) for pair in description.get("symmetric", []))
+    if not set(ring.symmetric_) <= set(prior.share):
+        raise ValueError(f"it is symmetric in {shorten(ring.symmetric_)}, which are not shared.")
+    seconds = {second for _, second in prior.share}
+    if [isinstance(own, Featured) for own in ring.prior_.modes] != [
+        own is not None or mode in seconds for mode, own in enumerate(ring.features_)
+    ]:
+        raise ValueError("its modes with features are not those whose prior uses them.")
     ring.table_kind_ = None if labels is None else labels["table kind"]
     if ring.table_kind_ not in (None, *TABLE_KINDS):
         raise ValueError(f"the library {shorten(ring.table_kind_)} of its table is unknown.")
@@ -147,6 +168,14 @@ def _rebuilt(
         check_fields(description, {"origin": TEXTS}, "the description")
         ring.description_["origin"] = description["origin"]
     return ring
+
+
+def check_pairs(pairs: Sequence[tuple[int, int]], shape: tuple[int, ...]) -> None:
+    """Pairs of different modes of the same size."""
+    used = [mode for pair in pairs for mode in pair]
+    fits = len(set(used)) == len(used) and max(used, default=0) < len(shape)
+    if not fits or any(first >= second or shape[first] != shape[second] for first, second in pairs):
+        raise ValueError(f"it shares {shorten(pairs)}, which are no pairs of equal modes.")
 
 
 def _object(description: Mapping[str, Any], name: str, kind: Any) -> Any:

@@ -159,7 +159,8 @@ def check_known(arrays: Mapping[str, NDArray[Any]]) -> None:
     """Reject arrays that no part of a model would read."""
     for name in arrays:
         if not re.fullmatch(
-            r"(0|[1-9][0-9]{0,5}|labels|observed|held out|classes|learner [0-9]+)/.+", name
+            r"(0|[1-9][0-9]{0,5}|labels|observed|held out|classes|(learner|features) [0-9]+)/.+",
+            name,
         ):
             raise ValueError(f"it has an array {shorten(name)}, which is unknown.")
 

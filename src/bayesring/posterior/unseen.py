@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +28,17 @@ PART_BYTES = 2**27
 """Budget for the slices of all draws, known and new, that are held at a time."""
 
 
-def widen(posterior: Posterior, prior: RingPrior, added: NewLabels, seed: int) -> Posterior:
-    """The posterior extended by new labels, whose coordinates follow the known ones."""
+def widen(
+    posterior: Posterior,
+    prior: RingPrior,
+    added: NewLabels,
+    seed: int,
+    features: Sequence[Any] | None = None,
+) -> Posterior:
+    """The posterior extended by new labels, whose coordinates follow the known ones.
+
+    `features` holds for each mode those of its new labels, or None.
+    """
     if not any(len(new) for new in added):
         return posterior
     return Widened(
@@ -42,6 +52,7 @@ def widen(posterior: Posterior, prior: RingPrior, added: NewLabels, seed: int) -
         prior=prior,
         numbers=tuple(numbers_of(new) for new in added),
         positions=tuple(positions_of(new) for new in added),
+        features=tuple(features or (None,) * len(added)),
         seed=seed,
     )
 
@@ -58,6 +69,7 @@ class Widened(Posterior):
     prior : prior of the ring
     numbers : for each mode, one number per new label, the key of its random stream
     positions : for each mode, where its new labels lie, or None
+    features : for each mode, the features of its new labels, or None
     seed : seed of the fit
     """
 
@@ -65,6 +77,7 @@ class Widened(Posterior):
     prior: RingPrior = field(kw_only=True)
     numbers: tuple[Sequence[int], ...] = field(kw_only=True)
     positions: tuple[FloatArray | None, ...] = field(kw_only=True)
+    features: tuple[Any, ...] = field(kw_only=True)
     seed: int = field(kw_only=True)
 
     def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
@@ -91,15 +104,26 @@ class Widened(Posterior):
             keyed = [own.rng(0, Purpose.UNSEEN, mode, self.numbers[mode][label]) for label in new]
             noise.append(np.stack([rng.standard_normal(size) for rng in keyed], axis=1))
 
-        prior, places_of_new = self.prior.modes[mode], self.positions[mode]
-        axis = Axis(len(new), None if places_of_new is None else places_of_new[new][:, None])
+        places_of_new = self.positions[mode]
+        known_of_new = self.features[mode]
+        axis = Axis(
+            len(new),
+            None if places_of_new is None else places_of_new[new][:, None],
+            features=None if known_of_new is None else known_of_new[new],
+        )
 
         def fill(draw: int) -> None:
             chain, row = rows[draw]
             draws = self.chains[chain]
             weights = draws.bond_weights(row, mode)
-            core = ring.unweighted(self.known.cores(draw)[mode], weights)
+            known = self.known.cores(draw)
+            core = ring.unweighted(known[mode], weights)
+            before = [
+                ring.unweighted(own, draws.bond_weights(row, each))
+                for each, own in enumerate(known[:mode] if self.prior.share else ())
+            ]
             rng = streams[chain].rng(int(draws.scans[row]), Purpose.POPULATION, mode)
+            prior = self.prior.of_mode(mode, before)
             slices = prior.new_slices(rng, core, noise[chain][row], axis)
             part.cores(draw)[mode][places] = slices * weights[:, None]
 

@@ -2,6 +2,7 @@
 
 from bayesring.priors.bond_prior import BondPrior
 from bayesring.priors.entry_gamma import EntryGamma
+from bayesring.priors.featured import Featured
 from bayesring.priors.fixed import Fixed
 from bayesring.priors.gamma_process import GammaProcess
 from bayesring.priors.mode_prior import Coupling, ModePrior
@@ -15,6 +16,7 @@ __all__ = [
     "BondPrior",
     "Coupling",
     "EntryGamma",
+    "Featured",
     "Fixed",
     "GammaProcess",
     "ModePrior",

@@ -55,6 +55,8 @@ class ModePrior(ABC):
     learns_scale: ClassVar[bool] = True
     """Whether the hyperparameters adapt the scale of the entries to the data."""
     coupling: ClassVar[Coupling] = Coupling.NONE
+    informed: ClassVar[bool] = False
+    """Whether labels without observations differ in what the prior expects of them."""
 
     def bind(self, axis: Axis) -> ModePrior:
         """Prior for a mode described by `axis`; most priors do not use it."""

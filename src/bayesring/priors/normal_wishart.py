@@ -86,6 +86,21 @@ class NormalWishart(ModePrior):
         """Draw (mu, Omega) given the slices, then new slices around that mean."""
         return around_mean(noise, self.update_hyper(rng, core))
 
+    def new_given(
+        self, hyper: MeanAndPrecision, core: FloatArray, noise: FloatArray, axis: Axis
+    ) -> FloatArray:
+        """New slices given the hyperparameters."""
+        return around_mean(noise, hyper)
+
+    def beside_given(self, hyper: MeanAndPrecision, core: FloatArray, axis: Axis) -> SlicePrior:
+        """Prior of new slices given the hyperparameters."""
+        return self.slice_prior(core, hyper)
+
+    @property
+    def exchangeable(self) -> NormalWishart:
+        """The prior itself."""
+        return self
+
     def conditional(
         self, core: FloatArray, spread: FloatArray | None = None
     ) -> NormalWishartParameters:

@@ -209,36 +209,45 @@ class Smooth(ModePrior):
     def new_slices(
         self, rng: Generator, core: FloatArray, noise: FloatArray, axis: Axis
     ) -> FloatArray:
-        """Draw the length scale and (mu, Omega) given the slices, then new slices given these.
+        """Draw the length scale and (mu, Omega) given the slices, then new slices given these."""
+        return self.new_given(self._draw_shared(rng, core), core, noise, axis)
+
+    def new_given(
+        self, shared: SmoothHyper, core: FloatArray, noise: FloatArray, axis: Axis
+    ) -> FloatArray:
+        """New slices given the hyperparameters.
 
         Each new position is drawn given the slices on either side of it, known or drawn before,
         equation (28). Without positions, new labels are far from all others.
         """
-        step, shared = self._draw_shared(rng, core)
         lower = np.linalg.cholesky(shared.precision)
         own = noise.reshape(len(noise), -1)
         spread = solve_triangular(lower, own.T, lower=True, trans="T").T
         gaps = core.reshape(len(core), -1) - shared.mean
         if axis.positions is None:
             return np.asarray((shared.mean + spread).reshape(noise.shape))
-        chain = _Growing(self._x, gaps, float(self.lengths[step]))
+        chain = _Growing(self._x, gaps, self.length(shared))
         for place, x in enumerate(self._direction * axis.positions[:, 0]):
             spread[place] = chain.draw(float(x), spread[place])
         return np.asarray((shared.mean + spread).reshape(noise.shape))
 
     def beside(self, rng: Generator, core: FloatArray, axis: Axis) -> SlicePrior:
-        """The chain of known and new positions, given the known slices.
+        """The chain of known and new positions, given the known slices."""
+        return self.beside_given(self._draw_shared(rng, core), core, axis)
+
+    def beside_given(self, shared: SmoothHyper, core: FloatArray, axis: Axis) -> SlicePrior:
+        """The chain of known and new positions, given the known slices and the hyperparameters.
 
         Its precision is that of a chain (25); known neighbours enter the linear terms.
         """
-        step, shared = self._draw_shared(rng, core)
         omega, slices = shared.precision, core.reshape(len(core), -1)
         pull = omega @ shared.mean
         if axis.positions is None:
-            return self.exchangeable.slice_prior(core, shared)
+            common = MeanAndPrecision(shared.mean, shared.precision)
+            return self.exchangeable.slice_prior(core, common)
         x = np.append(self._x, self._direction * axis.positions[:, 0])
         order = np.argsort(x, kind="stable")
-        links = _links(np.diff(x[order]), float(self.lengths[step]))
+        links = _links(np.diff(x[order]), self.length(shared))
         factors, linear = np.empty(axis.n), np.empty((axis.n, len(omega)))
         between = np.zeros(axis.n - 1)
         for place in np.flatnonzero(order >= len(slices)):
@@ -282,12 +291,13 @@ class Smooth(ModePrior):
         aim = START * (self._x[-1] - self._x[0])
         return 1 + int(np.argmin(np.abs(np.log(lengths[1:] / aim))))
 
-    def _draw_shared(self, rng: Generator, core: FloatArray) -> tuple[int, MeanAndPrecision]:
+    def _draw_shared(self, rng: Generator, core: FloatArray) -> SmoothHyper:
         """Length scale and (mu, Omega) given the slices."""
         masses = [self._marginal(core, step)[1] for step in range(len(self.lengths))]
         chances = np.exp(masses - np.max(masses))
         step = int(rng.choice(len(chances), p=chances / chances.sum()))
-        return step, draw_normal_wishart(rng, self._marginal(core, step)[0])
+        shared = draw_normal_wishart(rng, self._marginal(core, step)[0])
+        return SmoothHyper(*shared, np.array([step]))
 
     def _chain(self, step: int) -> _Chain:
         length = self.lengths[step]

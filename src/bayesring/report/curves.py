@@ -64,8 +64,8 @@ def curves(fitted: Fitted) -> list[Curve]:
     """One for every ordered mode."""
     return [
         _curve(fitted, mode, prior)
-        for mode, prior in enumerate(fitted.prior.modes)
-        if isinstance(prior, Smooth) and len(prior.positions) > 1
+        for mode, own in enumerate(fitted.prior.modes)
+        if isinstance(prior := getattr(own, "base", own), Smooth) and len(prior.positions) > 1
     ]
 
 

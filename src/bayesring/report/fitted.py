@@ -14,6 +14,7 @@ from bayesring.infer.state import Trace
 from bayesring.model.types import IntArray
 from bayesring.posterior import Posterior
 from bayesring.posterior.convergence import Diagnostics, diagnose
+from bayesring.posterior.explained import Explained
 from bayesring.priors import RingPrior
 
 
@@ -36,6 +37,8 @@ class Fitted(NamedTuple):
     """None if there were too few observations to hold any out."""
     description: Mapping[str, Any]
     """Parameters and versions."""
+    explained: Sequence[Explained] = ()
+    """What features explain."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from bayesring.data.gaps import find_pattern
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.posterior.convergence import ESS_PER_CHAIN, RHAT_LIMIT
+from bayesring.posterior.explained import Explained
 from bayesring.report import charts, explorer, summary
 from bayesring.report.contents import Contents
 from bayesring.report.fitted import Fitted
@@ -264,8 +265,23 @@ def says_section(fitted: Fitted, contents: Contents) -> str:
         explorer.skeleton(fitted, contents.part),
         _surprise_table(fitted, contents),
         _doubt_table(fitted, contents),
+        *(_explained_table(each) for each in fitted.explained),
         kept_together(paragraph(note), group(*maps)) if maps else "",
     )
+
+
+def _explained_table(found: Explained) -> str:
+    """What the features of a mode explain."""
+    rows: list[list[Cell]] = [
+        [
+            Cell(name),
+            Cell(percent(own.mean), own.mean),
+            Cell(f"{percent(own.lower)} to {percent(own.upper)}"),
+        ]
+        for name, own in [("all together", found.share), *list(found.features.items())[:20]]
+    ]
+    caption = f"What features explain of the variance between levels of {found.mode}"
+    return table(["feature", "share", "90 % interval"], rows, caption)
 
 
 def _calibration_part(fitted: Fitted, contents: Contents) -> str:

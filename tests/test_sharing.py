@@ -1,0 +1,148 @@
+"""Fits whose modes share their labels, and symmetric tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesring import TensorRing, complete, load
+from bayesring.data.observations import Observations
+from bayesring.priors import Featured
+from bayesring.sharing import is_symmetric, symmetrised, turned
+
+FEW = {"rank": 2, "warmup": 60, "draws": 40, "chains": 2, "random_state": 3, "progress": False}
+KEYS = ["one", "two", "kind"]
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """All cells of a symmetric tensor of 20 drugs, with equal noise in mirror images."""
+    rng = np.random.default_rng(8)
+    drugs, kinds = rng.standard_normal((20, 2)), rng.standard_normal((6, 2))
+    cells = np.argwhere(np.ones((20, 20, 6), dtype=bool))
+    noise = rng.standard_normal((20, 20, 6))
+    noise = np.where(np.arange(20)[:, None, None] < np.arange(20)[:, None], noise, 0)
+    noise = noise + np.swapaxes(noise, 0, 1)
+    truth = np.einsum("ir,jr,kr->ijk", drugs, drugs, kinds)
+    table = pd.DataFrame(cells, columns=KEYS)
+    table["one"] = [f"d{i:02d}" for i in cells[:, 0]]
+    table["two"] = [f"d{i:02d}" for i in cells[:, 1]]
+    table["value"] = (truth + 0.1 * noise).ravel()
+    low, high = cells[:, :2].min(axis=1), cells[:, :2].max(axis=1)
+    pair = (low * 20 + high) * 6 + cells[:, 2]  # the same number for both
+    known = rng.random(2400)[pair] < 0.15
+    upper = cells[:, 0] <= cells[:, 1]
+    kept = rng.random(2400)[pair] < 0.5  # which of the two is there if only one is
+    chosen = (upper == kept) | (low == high)
+    return table[known], table[known & chosen], table[~known]
+
+
+def fit(table, **settings):
+    ring = TensorRing(**FEW | settings)
+    return ring.fit(table, value="value", modes=KEYS)
+
+
+def error(ring, cells):
+    return float(np.sqrt(np.mean((ring.predict(cells) - cells["value"]) ** 2)))
+
+
+def test_mirror_images_are_one(tables):
+    """Half of them missing, or all there twice: the same model, bit for bit."""
+    both, half, hidden = tables
+    rings = [
+        fit(both, share=[("one", "two")]),
+        fit(half, share=[("one", "two", "symmetric")]),
+    ]
+    mirrors = both.rename(columns={"one": "two", "two": "one"}).merge(both, on=KEYS)
+    assert len(mirrors) == len(both) > 1.8 * len(half)
+    assert rings[0].symmetric_ == ((0, 1),)
+    np.testing.assert_array_equal(rings[0].predict(hidden), rings[1].predict(hidden))
+    mirrored = hidden.rename(columns={"one": "two", "two": "one"})
+    np.testing.assert_array_equal(rings[0].predict(hidden), rings[0].predict(mirrored))
+    plain = fit(half)
+    assert error(rings[0], hidden) < error(plain, hidden)
+    tensor = rings[0].predict_tensor()
+    np.testing.assert_array_equal(tensor, np.swapaxes(tensor, 0, 1))
+    cells = hidden.head(5)
+    places = [rings[0].labels_.levels[mode].searchsorted(cells[KEYS[mode]]) for mode in range(2)]
+    found = tensor[places[0], places[1], cells["kind"]]
+    np.testing.assert_allclose(found, rings[0].predict(cells), rtol=1e-9)
+
+
+def test_labels_of_either_mode_are_those_of_both(tables, tmp_path):
+    both, _, hidden = tables
+    rng = np.random.default_rng(1)
+    directed = both[(both["one"] != "d03") & (both["two"] != "d17")].copy()
+    directed["value"] += 0.5 * rng.standard_normal(len(directed))  # mirror images differ
+    ring = fit(directed, share=[("two", "one")])
+    assert ring.symmetric_ == ()
+    assert ring.shape_ == (20, 20, 6)
+    assert ring.prior_.share == ((0, 1),)
+    assert isinstance(ring.prior_.modes[1], Featured)
+    cells = hidden[(hidden["one"] == "d03") | (hidden["two"] == "d17")]
+    plain = fit(directed)
+    with pytest.warns(UserWarning, match="did not know"):
+        without = error(plain, cells)
+    assert error(ring, cells) < 0.8 * without
+    ring.save(tmp_path / "a.model")
+    np.testing.assert_array_equal(load(tmp_path / "a.model").predict(cells), ring.predict(cells))
+    new = cells.head(3).assign(one="new", two="newer")
+    with pytest.warns(UserWarning, match="did not know"):
+        assert np.isfinite(ring.predict(new)).all()
+
+
+def test_gaps_of_a_symmetric_table_are_filled(tables):
+    _, half, hidden = tables
+    gaps = pd.concat([half, hidden.head(50).assign(value=np.nan)])
+    found = complete(gaps, modes=KEYS, value="value", share=[("one", "two")], **FEW)
+    filled = found.table.tail(50)
+    np.testing.assert_allclose(filled["mean"], found.model.predict(filled[KEYS]))
+
+
+def test_tables_are_symmetric_if_all_mirror_images_agree(rng):
+    cells = np.argwhere(np.ones((8, 8, 2), dtype=bool))
+    values = (cells[:, 0] * cells[:, 1] + cells[:, 2]).astype(float)
+    data = Observations(cells, values, (8, 8, 2))
+    assert is_symmetric(data, (0, 1))
+    values[17] += 1.0
+    assert not is_symmetric(data._replace(values=values), (0, 1))
+    side = cells[:, 0] < cells[:, 1]
+    assert is_symmetric(data._replace(coords=cells[side], values=values[side]), (0, 1))
+    few = np.flatnonzero(side)[:5]
+    assert not is_symmetric(data._replace(coords=cells[few], values=values[few]), (0, 1))
+    once = turned(cells, ((0, 1),))
+    np.testing.assert_array_equal(once, turned(cells[:, [1, 0, 2]], ((0, 1),)))
+    counts = np.bincount(once[:, 0], minlength=8)
+    assert counts.min() > 0  # every label is in either mode
+    tensor = rng.standard_normal((8, 8, 2))
+    np.testing.assert_array_equal(
+        symmetrised(tensor, ((0, 1),))[tuple(cells.T)], tensor[tuple(once.T)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"share": "one"}, "a list of pairs"),
+        ({"share": [("one", "two", "skew")]}, "the word 'symmetric'"),
+        ({"share": [("one", "one")]}, "names a mode twice"),
+        ({"share": [("one", "three")]}, "names the mode 'three'"),
+        ({"share": [("one", "kind")]}, "holds numbers such as 0"),
+        ({"share": [("one", "two")], "inference": "online-em"}, "needs chains"),
+        ({"share": [("one", "two")], "prior": "paper"}, "cannot be linked"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused(settings, message, tables):
+    with pytest.raises(ValueError, match=message):
+        fit(tables[0], **settings)
+
+
+def test_shared_modes_take_no_order_and_no_fold_in(tables):
+    cells = np.argwhere(np.ones((6, 6, 3), dtype=bool))
+    values = np.random.default_rng(0).standard_normal(len(cells))
+    with pytest.raises(ValueError, match="by share and by order"):
+        TensorRing(**FEW, share=[(0, 1)], order=[0]).fit(cells, values)
+    ring = TensorRing(**FEW | {"warmup": 2, "draws": 2}, share=[(0, 1)]).fit(cells, values)
+    with pytest.raises(ValueError, match="cannot be used with share"):
+        ring.fold_in([[6, 0, 0]], [1.0])
