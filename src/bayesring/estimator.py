@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.random import Generator, RandomState
@@ -27,6 +28,7 @@ from bayesring.fitting import (
     Keep,
     fit_files,
     fit_memory,
+    fit_spread,
     open_files,
     survey_files,
 )
@@ -34,6 +36,7 @@ from bayesring.forecasting import Forecasting
 from bayesring.growing import Growing
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
+from bayesring.oncluster import is_dask, observe_on, open_cluster
 from bayesring.ordering import ordered, refuse_order
 from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import describe, read_model
@@ -43,6 +46,8 @@ from bayesring.settings import Settings, resolve
 
 if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
+    from bayesring.engine.protocol import Engine
+    from bayesring.engine.spread import Spread
 
 
 class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[misc]
@@ -163,6 +168,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         value_upper: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
+        client: Any = None,
     ) -> Self:
         """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D).
 
@@ -192,6 +198,11 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         there and ends with the same bits; ``random_state=None`` then takes the seed of the first
         run. Interrupted when every chain has a draw, it keeps what there is, sets `interrupted_`
         and raises the interrupt again.
+
+        `client`, a `distributed.Client`, runs the fit on the workers of a Dask cluster, with the
+        same bits. `X` may then also be a Dask DataFrame or the path of Parquet data, which stay
+        there: `modes` and `value` name their columns, and so do the other arguments. See
+        docs/scaling.md.
         """
         keep = Keep(checkpoint, checkpoint_every)
         extras = given_arguments(
@@ -201,7 +212,9 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
             value_lower=value_lower,
             value_upper=value_upper,
         )
-        if isinstance(X, (str, os.PathLike)):
+        cluster = open_cluster(client) if client is not None or is_dask(X) else None
+        on_cluster = cluster is not None and self.inference != "online-em"
+        if isinstance(X, (str, os.PathLike)) and not on_cluster:
             if positions is not None:
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
             if shape is not None or self.shape is not None:
@@ -213,48 +226,60 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
             files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
             return self.fit_rows(files, survey_files(files, self.progress), keep)
         wanted = self.shape if shape is None else shape
-        data, labels, kind = inputs.observe(X, y, wanted, modes, value, extras)
+        see = inputs.observe if cluster is None else partial(observe_on, cluster)
+        data, labels, kind = see(X, y, wanted, modes, value, extras)
         if positions is not None:
             labels = placed(labels, positions, data.shape)
         if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
-            for concern in looks_otherwise(data.values):
+            for concern in looks_otherwise(data.values) if isinstance(data, Observations) else ():
                 warnings.warn(concern, UserWarning, stacklevel=2)
-        return self.fit_observations(data, labels, kind, keep)
+        return self.fit_observations(data, labels, kind, keep, cluster)
 
     def fit_observations(
-        self, data: Observations, labels: Labels, kind: str | None = None, keep: Keep = NOTHING_KEPT
+        self,
+        data: Observations | Spread,
+        labels: Labels,
+        kind: str | None = None,
+        keep: Keep = NOTHING_KEPT,
+        engine: Engine | None = None,
     ) -> Self:
         """Sample the posterior given observations in coordinates, with the labels they stand for.
 
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
-        the table that they came from, if any.
+        the table that they came from, if any. By default on threads of this process.
         """
         settings = self._settings(labels.names, keep=keep)
-        likelihood = settings.model.likelihood
-        likelihood.check(data.values)
-        check_carried(data.given, likelihood)
-        settings.check_ring_fits(data.shape, len(data.values))
+        likelihood, n, kept = settings.model.likelihood, data.n, None
+        if isinstance(data, Observations):
+            likelihood.check(data.values)
+            check_carried(data.given, likelihood)
+        else:
+            data.check(likelihood)
+        settings.check_ring_fits(data.shape, n)
         axes = axes_of(labels, data.shape)
-        settings = ordered(settings, axes, labels.names, len(data.values))
-        concerns = likelihood.data_concerns(data.values)
-        for concern in concerns:
-            warnings.warn(concern, UserWarning, stacklevel=3)
-        for trap in find_traps(data, labels, bool(concerns)):
-            warnings.warn(trap, DataWarning, stacklevel=3)
-        if settings.progress:
-            from bayesring.progress import say
+        settings = ordered(settings, axes, labels.names, n)
+        if isinstance(data, Observations):
+            concerns = likelihood.data_concerns(data.values)
+            for concern in concerns:
+                warnings.warn(concern, UserWarning, stacklevel=3)
+            for trap in find_traps(data, labels, bool(concerns)):
+                warnings.warn(trap, DataWarning, stacklevel=3)
+            if settings.progress:
+                from bayesring.progress import say
 
-            say([summarise_data(data, labels)])
-        n, kept = len(data.values), len(data.values) < COMPACT
-        if kept:
-            data = merged(in_order(data))
-        settings = settings.bound(
-            moments_of(data.values, data.given.exposure), labels.names, data.shape
-        )
-        found = fit_memory(data, settings, axes, keep)
+                say([summarise_data(data, labels)])
+            if n < COMPACT:
+                data = kept = merged(in_order(data))
+            moments = moments_of(data.values, data.given.exposure)
+            settings = settings.bound(moments, labels.names, data.shape)
+            found = fit_memory(data, settings, axes, keep, engine)
+        else:
+            settings = settings.bound(data.moments, labels.names, data.shape)
+            assert engine is not None  # that of the data
+            found = fit_spread(data, settings, engine, axes, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = labels, kind
-        self.n_observations_, self.observed_ = n, data if kept else None
+        self.n_observations_, self.observed_ = n, kept
         if found.outcome.interrupt is not None:
             raise found.outcome.interrupt
         self._warn_of(self._diagnose(), stacklevel=4)

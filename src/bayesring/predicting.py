@@ -34,6 +34,7 @@ from bayesring.infer.precision import random_cells
 from bayesring.infer.selfcheck import SelfCheck
 from bayesring.infer.state import Trace
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.oncluster import Asked, is_dask, predict_frame
 from bayesring.posterior import Posterior
 from bayesring.posterior.convergence import (
     Diagnostics,
@@ -107,8 +108,12 @@ class Predicting(Reporting):
         """Table of the same type as `cells`, with its key columns, mean, std, lower and upper.
 
         The interval has probability `level`. It is for a new observation or, if values are binary,
-        for the probability of a one, unless `noise` says otherwise.
+        for the probability of a one, unless `noise` says otherwise. A Dask DataFrame gives a Dask
+        DataFrame, which the workers compute.
         """
+        if is_dask(cells):
+            self._posterior()
+            return predict_frame(cells, Asked(self, check_level(level), noise))
         cells = loaded(cells, "cells")
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):
