@@ -25,6 +25,7 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path
 
 def test_there_are_examples():
     assert EXAMPLES == [
+        "complete_a_log_on_a_cluster",
         "fill_a_climate_table",
         "find_likely_links",
         "forecast_a_metro_line",

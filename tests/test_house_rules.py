@@ -33,6 +33,7 @@ MANY_PARAMETERS = {
     "src/bayesring/command/cli.py:predict": "public: the options of a command",
     "src/bayesring/command/cli.py:forecast": "public: the options of a command",
     "src/bayesring/command/cli.py:compare": "public: the options of a command",
+    "src/bayesring/command/clusters.py:_fit": "the same, called from Python",
     "src/bayesring/command/workflows.py:complete_file": "the same, called from Python",
     "src/bayesring/command/judged.py:forecast_file": "the same, called from Python",
     "src/bayesring/completion.py:complete": "public: what to complete and how",

@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from bayesring.classifier import TensorRingClassifier
     from bayesring.comparing import Comparison, compare
     from bayesring.completion import Completion, complete
-    from bayesring.estimator import TensorRing, load
+    from bayesring.estimator import TensorRing
+    from bayesring.loading import load
 
 try:
     __version__ = version("bayesring")
@@ -33,7 +34,7 @@ HOMES = {
     "TensorRingClassifier": "classifier",
     "compare": "comparing",
     "complete": "completion",
-    "load": "estimator",
+    "load": "loading",
 }
 """Where the public names live; each is loaded on first access."""
 

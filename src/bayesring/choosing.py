@@ -9,14 +9,17 @@ is real, with normal noise, unless heavy tails predict held-out values better. T
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesring.data.kinds import Choice, choose_by_values
+from bayesring.data.kinds import Choice, choose_by_moments, choose_by_values
 from bayesring.data.observations import Observations
 from bayesring.estimator import TensorRing
 from bayesring.likelihoods import Gaussian, Likelihood
+
+if TYPE_CHECKING:
+    from bayesring.engine.spread import Spread
 
 AUTO = "auto"
 FEWEST, MOST = 400, 4_000
@@ -29,10 +32,15 @@ ERRORS, LEAST_GAIN = 3.0, 0.02
 """Standard errors, and log score per value, by which the unusual likelihood must be better."""
 
 
-def choose_likelihood(likelihood: str | Likelihood, data: Observations) -> Choice:
-    """The likelihood for some observations, with a note on what was taken and how to differ."""
+def choose_likelihood(likelihood: str | Likelihood, data: Observations | Spread) -> Choice:
+    """The likelihood for some observations, with a note on what was taken and how to differ.
+
+    Of data on a cluster, only sums are looked at.
+    """
     if not (isinstance(likelihood, str) and likelihood == AUTO):
         return Choice(likelihood, [])
+    if not isinstance(data, Observations):
+        return choose_by_moments(data.moments, data.n)
     kind, notes = choose_by_values(data.values)
     if data.given.lower is not None or data.given.error is not None:
         return Choice(

@@ -20,6 +20,7 @@ from bayesring.estimator import TensorRing
 from bayesring.featuring import features_of_columns, renumbered_in
 from bayesring.fitting import Keep
 from bayesring.likelihoods import Likelihood
+from bayesring.oncluster import Asked, fill_frame, is_dask, observe_on, open_cluster
 from bayesring.posterior import Prediction
 from bayesring.reporting import Reporting
 from bayesring.sharing import turned
@@ -92,6 +93,7 @@ def complete(
     features: Mapping[str | int, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
+    client: Any = None,
     **settings: Any,
 ) -> Completion:
     """Fill the gaps of multiway data, with an error bar for each.
@@ -116,6 +118,8 @@ def complete(
     features : what is known of labels, as for `TensorRing.fit`
     checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`; if the process is
         killed, the same call continues from the checkpoint
+    client : a `distributed.Client`, as for `TensorRing.fit`; `data` may then be a Dask DataFrame,
+        and so are the results, which the workers compute when they are needed
     settings : any other parameter of `TensorRing`, such as `rank` or `random_state`
 
     Returns
@@ -137,19 +141,41 @@ def complete(
         raise ValueError("shape is for coordinates; data given to complete have their own.")
     if features is not None:
         data, features = features_of_columns(data, features, modes)
-    container, notes = open_gaps(data, modes, value, fill, implicit, mask)
-    chosen, why = choose_likelihood(likelihood, container.observations)
+    check_level(level)
+    cluster = open_cluster(client) if client is not None or is_dask(data) else None
+    container: Container | None = None
+    notes: list[str] = []
+    if cluster is not None and is_dask(data):
+        if fill != "missing" or mask is not None:
+            raise ValueError("fill must be 'missing' for a Dask DataFrame: list the cells to fill.")
+        observed, labels, kind = observe_on(cluster, data, None, None, modes, value, {})
+    else:
+        container, notes = open_gaps(data, modes, value, fill, implicit, mask)
+        observed, labels, kind = container.observations, container.labels, container.kind
+    chosen, why = choose_likelihood(likelihood, observed)
     notes += why
     if settings.get("progress", True):
         from bayesring.progress import say
 
         say(notes)
-    check_level(level)
     ring = TensorRing(likelihood=chosen, **settings)
     keep = Keep(checkpoint, checkpoint_every)
-    observed, labels = container.observations, container.labels
-    ring.fit_observations(observed, labels, container.kind, keep, features)
+    ring.fit_observations(observed, labels, kind, keep, features, cluster)
+    if container is None:
+        return _complete_frame(data, ring, level, notes)
     return fill_gaps(container, ring, level, notes)
+
+
+def _complete_frame(
+    data: Any, ring: TensorRing, level: float, notes: Sequence[str] = ()
+) -> Completion:
+    """Fill what is missing in a Dask DataFrame; the workers do it when a result is computed."""
+    value, table = ring.labels_.value, fill_frame(data, Asked(ring, level))
+    kept = {name: table.assign(**{str(value): table[name]})[list(data.columns)] for name in KEEP}
+    n_filled = int(data[value].isna().sum().compute())
+    return Completion(
+        **kept, model=ring, level=level, n_filled=n_filled, table=table, notes=tuple(notes)
+    )
 
 
 def open_gaps(

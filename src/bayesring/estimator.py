@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.random import Generator, RandomState
@@ -13,21 +14,21 @@ from sklearn.utils import RegressorTags, Tags
 
 from bayesring.checkpoint.manifest import seed_in
 from bayesring.data import inputs
-from bayesring.data.extras import check_carried, given_arguments
+from bayesring.data.extras import given_arguments
 from bayesring.data.kinds import looks_otherwise
 from bayesring.data.labels import Labels
 from bayesring.data.moments import moments_of
 from bayesring.data.observations import COMPACT, Observations, in_order, merged
-from bayesring.data.positions import axes_of, placed
-from bayesring.data.traps import DataWarning, find_traps, summarise_data
+from bayesring.data.positions import placed
 from bayesring.engine.threads import Threads
-from bayesring.featuring import attach, featured, features_of_columns, with_features
+from bayesring.featuring import features_of_columns
 from bayesring.fitting import (
     NOTHING_KEPT,
     Fit,
     Keep,
     fit_files,
     fit_memory,
+    fit_spread,
     open_files,
     survey_files,
 )
@@ -35,16 +36,20 @@ from bayesring.forecasting import Forecasting
 from bayesring.growing import Growing
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
-from bayesring.ordering import ordered, refuse_order
+from bayesring.oncluster import is_dask, observe_on, open_cluster
+from bayesring.ordering import refuse_order
 from bayesring.posterior import Posterior
-from bayesring.posterior.modelfiles import describe, read_model
+from bayesring.posterior.modelfiles import describe
+from bayesring.preparing import prepare, settled, tell
 from bayesring.priors import ModePrior, RingPrior
 from bayesring.scoring import Scoring
 from bayesring.settings import Settings, resolve
-from bayesring.sharing import pairs_of, sharing, together
+from bayesring.sharing import pairs_of, sharing
 
 if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
+    from bayesring.engine.protocol import Engine
+    from bayesring.engine.spread import Spread
 
 
 class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[misc]
@@ -185,6 +190,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         value_upper: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
+        client: Any = None,
     ) -> Self:
         """Sample the posterior given the values `y` (n,) at the coordinates `X` (n, D).
 
@@ -221,6 +227,11 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         run. Interrupted when every chain has a draw, it keeps what there is, sets `interrupted_`
         and raises the interrupt again.
 
+        `client`, a `distributed.Client`, runs the fit on the workers of a Dask cluster, with the
+        same bits. `X` may then also be a Dask DataFrame or the path of Parquet data, which stay
+        there: `modes` and `value` name their columns, and so do the other arguments. See
+        docs/scaling.md.
+
         Returns
         -------
         self
@@ -243,7 +254,9 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
             value_lower=value_lower,
             value_upper=value_upper,
         )
-        if isinstance(X, (str, os.PathLike)):
+        cluster = open_cluster(client) if client is not None or is_dask(X) else None
+        on_cluster = cluster is not None and self.inference != "online-em"
+        if isinstance(X, (str, os.PathLike)) and not on_cluster:
             if positions is not None:
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
             if features is not None:
@@ -259,58 +272,49 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         wanted = self.shape if shape is None else shape
         if features is not None:
             X, features = features_of_columns(X, features, modes)
-        data, labels, kind = inputs.observe(X, y, wanted, modes, value, extras)
+        see = inputs.observe if cluster is None else partial(observe_on, cluster)
+        data, labels, kind = see(X, y, wanted, modes, value, extras)
         if positions is not None:
             labels = placed(labels, positions, data.shape)
         if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
-            for concern in looks_otherwise(data.values):
+            for concern in looks_otherwise(data.values) if isinstance(data, Observations) else ():
                 warnings.warn(concern, UserWarning, stacklevel=2)
-        return self.fit_observations(data, labels, kind, keep, features)
+        return self.fit_observations(data, labels, kind, keep, features, cluster)
 
     def fit_observations(
         self,
-        data: Observations,
+        data: Observations | Spread,
         labels: Labels,
         kind: str | None = None,
         keep: Keep = NOTHING_KEPT,
         features: Mapping[str | int, Any] | None = None,
+        engine: Engine | None = None,
     ) -> Self:
         """Sample the posterior given observations in coordinates, with the labels they stand for.
 
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
-        the table that they came from, if any.
+        the table that they came from, if any. By default on threads of this process.
         """
-        data, labels, symmetric = together(data, labels, self.share)
-        data, labels, described = attach(data, labels, features)
+        prepared = prepare(data, labels, self.share, features)
+        data, labels, described, symmetric = prepared
         settings = self._settings(labels.names, keep=keep)
-        likelihood = settings.model.likelihood
-        likelihood.check(data.values)
-        check_carried(data.given, likelihood)
-        settings.check_ring_fits(data.shape, len(data.values))
-        axes = with_features(axes_of(labels, data.shape), described)
-        settings = ordered(settings, axes, labels.names, len(data.values))
-        settings = featured(settings, described, labels.names)
-        settings = sharing(settings, pairs_of(self.share, labels.names), labels.names)
-        concerns = likelihood.data_concerns(data.values)
-        for concern in concerns:
-            warnings.warn(concern, UserWarning, stacklevel=3)
-        for trap in find_traps(data, labels, bool(concerns)):
-            warnings.warn(trap, DataWarning, stacklevel=3)
-        if settings.progress:
-            from bayesring.progress import say
-
-            say([summarise_data(data, labels)])
-        n, kept = len(data.values), len(data.values) < COMPACT
-        if kept:
-            data = merged(in_order(data))
-        settings = settings.bound(
-            moments_of(data.values, data.given.exposure), labels.names, data.shape
-        )
-        found = fit_memory(data, settings, axes, keep)
+        settings, axes = settled(settings, prepared, self.share)
+        n, kept = data.n, None
+        if isinstance(data, Observations):
+            tell(data, labels, settings, stacklevel=4)
+            if n < COMPACT:
+                data = kept = merged(in_order(data))
+            moments = moments_of(data.values, data.given.exposure)
+            settings = settings.bound(moments, labels.names, data.shape)
+            found = fit_memory(data, settings, axes, keep, engine)
+        else:
+            settings = settings.bound(data.moments, labels.names, data.shape)
+            assert engine is not None  # that of the data
+            found = fit_spread(data, settings, engine, axes, keep)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = labels, kind
         self.features_, self.symmetric_ = described, symmetric
-        self.n_observations_, self.observed_ = n, data if kept else None
+        self.n_observations_, self.observed_ = n, kept
         if found.outcome.interrupt is not None:
             raise found.outcome.interrupt
         self._warn_of(self._diagnose(), stacklevel=4)
@@ -385,27 +389,3 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         tags.target_tags.required = True
         return tags
-
-
-def load(path: str | os.PathLike[str]) -> TensorRing:
-    """Read a model that `TensorRing.save` or `TensorRingClassifier.save` wrote.
-
-    Returns
-    -------
-    TensorRing or TensorRingClassifier
-        The model, as it was when it was saved.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.ring")
-    >>> ring.save(path)
-    >>> bool((bayesring.load(path).predict(X) == ring.predict(X)).all())
-    True
-    """
-    from bayesring.classifier import TensorRingClassifier
-
-    kinds = {cls.__name__: cls for cls in (TensorRing, TensorRingClassifier)}
-    ring: TensorRing = read_model(path, kinds)
-    ring._set_fitted()
-    return ring

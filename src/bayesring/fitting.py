@@ -26,6 +26,8 @@ from bayesring.settings import Settings
 
 if TYPE_CHECKING:
     from bayesring.data.parquet import Coding, ParquetRows, Survey
+    from bayesring.engine.protocol import Engine
+    from bayesring.engine.spread import Spread
 
 
 class Fit(NamedTuple):
@@ -65,8 +67,12 @@ def fit_memory(
     settings: Settings,
     axes: Sequence[Axis] | None = None,
     keep: Keep = NOTHING_KEPT,
+    engine: Engine | None = None,
 ) -> Fit:
-    """Sample from the posterior, or learn rings, given observations in memory."""
+    """Sample from the posterior, or learn rings, given observations in memory.
+
+    By default on threads of this process.
+    """
     known_of = {name: each for name, each in data.given._asdict().items() if each is not None}
     parts = (data.shape, data.coords, data.values, *known_of.values())
     parts += (tuple(known_of),) if known_of else ()
@@ -78,25 +84,56 @@ def fit_memory(
     units = Units(data.shape, location, scale)
     data = standardised(data, location, scale)
     model = bound(settings.model, data.shape, axes)
-    n, engine = len(data.values), Threads(settings.n_jobs)
+    n = len(data.values)
     chains = settings.count_chains(n)
     if settings.inference == "online-em":
         sources = online.sources_in_memory(data, settings.seed)
         with keep.open(settings, known) as checkpoint:
             outcome = _learn(sources, units, n, model, settings, chains, checkpoint)
         return Fit(outcome, model, units)
+    outcome = _sample(data, units, model, settings, keep, known, engine)
+    return Fit(outcome, model, units)
+
+
+def fit_spread(
+    data: Spread,
+    settings: Settings,
+    engine: Engine,
+    axes: Sequence[Axis] | None = None,
+    keep: Keep = NOTHING_KEPT,
+) -> Fit:
+    """Sample from the posterior given observations on the workers of a cluster."""
+    known = "" if keep.folder is None else digest(data.n, np.array(data.moments), *data.counts)
+    location, scale = settings.model.likelihood.units_from(data.seen)
+    units = Units(data.shape, location, scale)
+    model = bound(settings.model, data.shape, axes)
+    ready = data.standardised(location, scale)
+    outcome = _sample(ready, units, model, settings, keep, known, engine)
+    return Fit(outcome, model, units)
+
+
+def _sample(
+    data: Observations | Spread,
+    units: Units,
+    model: Model,
+    settings: Settings,
+    keep: Keep,
+    known: str,
+    engine: Engine | None,
+) -> Outcome:
+    """Run chains on data in standard units."""
     from bayesring.progress import chain_progress
 
-    warmup, draws = settings.warmup, settings.draws
+    n, warmup, draws = data.n, settings.warmup, settings.draws
     scans = None if warmup is None or draws is None else warmup + draws
+    chains = settings.count_chains(n)
     with (
         keep.open(settings, known) as checkpoint,
         chain_progress(settings.progress, chains, scans, warmup) as report,
-        engine,
+        engine or Threads(settings.n_jobs) as opened,
     ):
-        sampling = settings.sampling(n, scale)
-        outcome = run_chains(data, model, sampling, engine, report, checkpoint)
-    return Fit(outcome, model, units)
+        sampling = settings.sampling(n, units.scale)
+        return run_chains(data, model, sampling, opened, report, checkpoint)
 
 
 def _parts_of(features: Any) -> tuple[Any, ...]:

@@ -33,6 +33,7 @@ from bayesring.infer.estimate import RingEstimate
 from bayesring.infer.state import Trace
 from bayesring.inspecting import Inspecting
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.oncluster import Asked, is_dask, predict_frame
 from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import write_model
 from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
@@ -124,7 +125,8 @@ class Predicting(Inspecting):
         """Table of the same type as `cells`, with its key columns, mean, std, lower and upper.
 
         The interval has probability `level`. It is for a new observation or, if values are binary,
-        for the probability of a one, unless `noise` says otherwise.
+        for the probability of a one, unless `noise` says otherwise. A Dask DataFrame gives a Dask
+        DataFrame, which the workers compute.
 
         Returns
         -------
@@ -139,6 +141,9 @@ class Predicting(Inspecting):
         >>> list(of_table.predict_table(table.head(2)))
         ['plot', 'year', 'species', 'mean', 'std', 'lower', 'upper']
         """
+        if is_dask(cells):
+            self._posterior()
+            return predict_frame(cells, Asked(self, check_level(level), noise))
         cells = loaded(cells, "cells")
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):

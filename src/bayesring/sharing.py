@@ -53,6 +53,8 @@ def pairs_of(share: Any, names: Sequence[str]) -> Pairs:
 def together(data: Observations, labels: Labels, share: Any) -> tuple[Observations, Labels, Pairs]:
     """Data and labels with the same labels in both modes of a pair, and the symmetric pairs."""
     pairs = pairs_of(share, labels.names)
+    if not pairs:
+        return data, labels, ()
     levels, shape, coords = list(labels.levels), list(data.shape), data.coords.copy()
     for first, second in pairs:
         one, two = levels[first], levels[second]

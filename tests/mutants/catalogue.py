@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 from tests.mutants.of_checkpoint import CHECKPOINT
 from tests.mutants.of_choice import CHOICE
+from tests.mutants.of_cluster import CLUSTER
 from tests.mutants.of_data import DATA
 from tests.mutants.of_inference import ENGINE, INFER
 from tests.mutants.of_kernels import KERNELS
@@ -26,6 +27,7 @@ MUTANTS: list[Mutant] = [
     *KINDS,
     *DATA,
     *TABLES,
+    *CLUSTER,
     *CHECKPOINT,
     *POSTERIOR,
     *PUBLIC,

@@ -138,15 +138,15 @@ INFER = [
     Mutant(
         "held-out rows never rejoin the training data",
         "infer/chains.py",
-        "self._handed = [rejoin(self._handed.pop(), self._held)]",
+        "self._handed = [self._engine.rejoin(self._handed.pop(), self._held)]",
         "self._handed = [self._handed.pop()]",
         (HOLDOUT + "test_held_out_values_are_left_out_of_exploration_and_rejoin_for_the_rest",),
     ),
     Mutant(
         "held-out rows are explored with",
         "infer/chains.py",
-        "explored, held = hold_out(data, seed)",
-        "explored, held = data, hold_out(data, seed)[1]",
+        "explored, held = engine.hold_out(data, seed)",
+        "explored, held = data, engine.hold_out(data, seed)[1]",
         (HOLDOUT + "test_held_out_values_are_left_out_of_exploration_and_rejoin_for_the_rest",),
     ),
     Mutant(
@@ -326,7 +326,7 @@ INFER = [
     ),
     Mutant(
         "observations are counted in one mode only",
-        "infer/problem.py",
+        "engine/protocol.py",
         "of_mode[block.slices] += np.diff(block.bounds)",
         "of_mode[block.slices] = np.diff(block.bounds)",
         ("tests/test_rank.py::test_counts_add_up_over_blocks",),

@@ -17,6 +17,7 @@ from bayesring.command import ending
 from bayesring.command import options as opt
 from bayesring.command.ending import INTERRUPTED, UNBELIEVABLE, interruptible
 from bayesring.command.screen import console, show
+from bayesring.command.where import LocalCluster, Scheduler, Where
 
 app = typer.Typer(
     help="Bayesian completion of multiway data.",
@@ -69,6 +70,8 @@ def complete(
     max_memory: opt.MaxMemory = 2**30,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = None,
+    scheduler: Scheduler = None,
+    local_cluster: LocalCluster = None,
     checkpoint: opt.CheckpointFolder = None,
     checkpoint_every: opt.CheckpointEvery = 30.0,
     keep_partial: opt.KeepPartial = False,
@@ -95,7 +98,7 @@ def complete(
         show(found._asdict(), as_json, quiet, output)
         return
     target = _required(output, as_json)
-    summary = complete_file(
+    summary = Where(scheduler, local_cluster).instead_of(complete_file)(
         source,
         target,
         modes=opt.names_in(modes),
@@ -144,6 +147,8 @@ def fit(
     max_memory: opt.MaxMemory = 2**30,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = None,
+    scheduler: Scheduler = None,
+    local_cluster: LocalCluster = None,
     checkpoint: opt.CheckpointFolder = None,
     checkpoint_every: opt.CheckpointEvery = 30.0,
     keep_partial: opt.KeepPartial = False,
@@ -160,7 +165,7 @@ def fit(
     """Fit a model to the known values of IN, to predict and report with."""
     from bayesring.command.workflows import Reading, fit_file
 
-    summary = fit_file(
+    summary = Where(scheduler, local_cluster).instead_of(fit_file)(
         source,
         _required(output, False),
         modes=opt.names_in(modes),
@@ -193,6 +198,8 @@ def predict(
     source: opt.Source,
     output: opt.Output = None,
     level: opt.Level = 0.9,
+    scheduler: Scheduler = None,
+    local_cluster: LocalCluster = None,
     sep: opt.Sep = None,
     decimal: opt.Decimal = ".",
     encoding: opt.Encoding = None,
@@ -208,7 +215,7 @@ def predict(
 
     target = _required(output, as_json)
     dialect = opt.dialect_of(sep, decimal, encoding, None, sheet)
-    found = predict_file(
+    found = Where(scheduler, local_cluster).instead_of(predict_file)(
         model, source, target, level=level, safe_cells=safe_cells, dialect=dialect, force=force
     )
     show(found, as_json, quiet, output)

@@ -32,7 +32,8 @@ from bayesring.data.files import (
 from bayesring.data.opentables import in_arrow, open_table
 from bayesring.data.tables import values_of
 from bayesring.data.writing import check_destination
-from bayesring.estimator import TensorRing, load
+from bayesring.estimator import TensorRing
+from bayesring.loading import load
 from bayesring.model.types import FloatArray
 
 Summary = dict[str, Any]

@@ -69,7 +69,7 @@ def blocks_of_modes(
         would give more than `MAX_BLOCKS` blocks
     cut_slices : whether a slice larger than a block may be cut into parts, for all modes or each
     """
-    size = block_size or max(BLOCK_SIZE, -(-len(data.values) // MAX_BLOCKS))
+    size = size_for(len(data.values), block_size)
     data, shape = in_order(data), data.shape
     cut = [cut_slices] * len(shape) if isinstance(cut_slices, bool) else cut_slices
     starts = [sorting.slice_starts(data.coords.T[mode], n) for mode, n in enumerate(shape)]
@@ -94,6 +94,28 @@ def blocks_of_modes(
         for mode in range(1, len(shape))
     )
     return (first, *rest)
+
+
+def size_for(n: int, block_size: int | None = None) -> int:
+    """Target number of observations per block, of `n` in all."""
+    return block_size or max(BLOCK_SIZE, -(-n // MAX_BLOCKS))
+
+
+def heads_of_mode(mode: int, counts: IntArray, size: int, cut_slices: bool) -> tuple[Block, ...]:
+    """One mode's blocks, without their observations, given the number of these in each slice."""
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return tuple(
+        Block(
+            mode,
+            number,
+            first,
+            np.clip(starts[first : last + 1], begin, end) - begin,
+            np.empty((0, 0), dtype=np.int32),
+            np.empty(0),
+            end - begin < starts[last] - starts[first],
+        )
+        for number, (first, last, begin, end) in enumerate(_cuts(starts, size, cut_slices))
+    )
 
 
 def _blocks_of_mode(

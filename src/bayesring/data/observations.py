@@ -155,13 +155,14 @@ def standardised(data: Observations, location: float, scale: float) -> Observati
 
 def _in_order_with_given(data: Observations, value_type: Any) -> Observations:
     """`in_order` with one sort over all fields of an observation, so that they stay together."""
-    values = (np.asarray(data.values, dtype=float) - data.location) / data.scale
+    values = ((np.asarray(data.values, dtype=float) - data.location) / data.scale).astype(
+        value_type
+    )
     given = data.given.in_units(data.location, data.scale)
     carried = [each for each in given if each is not None]
     order = np.lexsort([*reversed(carried), values, *reversed(data.coords.T)])
     columns = np.ascontiguousarray(data.coords[order].T, dtype=np.int32)
-    ordered = values[order].astype(value_type)
-    return Observations(columns.T, ordered, data.shape, given=given.at(order))
+    return Observations(columns.T, values[order], data.shape, given=given.at(order))
 
 
 def _value_type(n: int) -> type[np.floating[Any]]:

@@ -66,6 +66,8 @@ class Update(NamedTuple):
     """Whether a large slice may be cut into several blocks."""
     diagonal_only: bool
     """Whether it needs a prior with independent entries."""
+    reads_core: bool = True
+    """Whether it depends on the slices that it replaces, in other ways than by the ring."""
 
 
 def draw_jointly(task: CoreTask, block: Block) -> Drawn:
@@ -193,7 +195,7 @@ def draw_run(
     return drawn
 
 
-JOINT = Update(draw_jointly, cuts_slices=True, diagonal_only=False)
+JOINT = Update(draw_jointly, cuts_slices=True, diagonal_only=False, reads_core=False)
 ENTRYWISE = Update(draw_entrywise, cuts_slices=False, diagonal_only=True)
 UPDATES = {"slice": JOINT, "entry": ENTRYWISE}
 

@@ -14,7 +14,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from bayesring.data.blocks import Block
+from bayesring.data import splitting
+from bayesring.data.blocks import Block, blocks_of_modes, observations_of
+from bayesring.data.splitting import Held
 from bayesring.engine import operations
 from bayesring.engine.operations import (
     CoreTask,
@@ -64,6 +66,36 @@ class Engine(ABC):
     def place(self, blocks: tuple[Block, ...]) -> Blocks:
         """Place the blocks of a mode where they will be processed."""
         return blocks
+
+    def lay_out(
+        self, data: Any, block_size: int | None, cut: Sequence[bool]
+    ) -> tuple[tuple[Blocks, ...], tuple[IntArray, ...]]:
+        """Cut data into the blocks of every mode and place them; also counts of every slice.
+
+        Whoever calls has given the data away, so that they can be released.
+        """
+        shape, handed = data.shape, [data]
+        del data
+        blocks = blocks_of_modes(handed.pop(), block_size, cut)
+        counts = []
+        for n_slices, own in zip(shape, blocks, strict=True):
+            of_mode = np.zeros(n_slices, dtype=np.int64)
+            for block in own:
+                of_mode[block.slices] += np.diff(block.bounds)
+            counts.append(of_mode)
+        return tuple(self.place(each) for each in blocks), tuple(counts)
+
+    def hold_out(self, data: Any, seed: int) -> tuple[Any, Held | None]:
+        """Data to fit, and data held out, see `bayesring.data.splitting.hold_out`."""
+        return splitting.hold_out(data, seed)
+
+    def take_back(self, views: list[Blocks], shape: tuple[int, ...]) -> Any:
+        """The data of the blocks of the first mode, which are taken off `views`."""
+        return observations_of(views.pop(), shape)
+
+    def rejoin(self, explored: Any, held: Held) -> Any:
+        """The data before some were held out."""
+        return splitting.rejoin(explored, held)
 
     @abstractmethod
     def map_blocks(

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesring.checkpoint import NOWHERE, Checkpoint
-from bayesring.data.blocks import observations_of
 from bayesring.data.observations import Observations, in_order
-from bayesring.data.splitting import Held, hold_out, rejoin
+from bayesring.data.splitting import Held
 from bayesring.engine.protocol import Engine
+from bayesring.engine.spread import Spread
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.infer import folds, gibbs, holdout
 from bayesring.infer.chain import Chain, collect, explore
@@ -71,7 +71,7 @@ class Parts:
 
     def __init__(
         self,
-        explored: Observations,
+        explored: Observations | Spread,
         held: Held | None,
         model: Model,
         method: Method,
@@ -87,11 +87,10 @@ class Parts:
         if whole and not self._whole:
             assert self._held is not None
             if self._problem is not None:
-                first, shape = self._problem.views[0], self._problem.shape
+                views, shape = [self._problem.views[0]], self._problem.shape
                 self._problem = None  # room for the next
-                self._handed = [observations_of(first, shape)]
-                del first
-            self._handed = [rejoin(self._handed.pop(), self._held)]
+                self._handed = [self._engine.take_back(views, shape)]
+            self._handed = [self._engine.rejoin(self._handed.pop(), self._held)]
             self._whole = True
         if self._problem is None:
             self._problem = make_problem(
@@ -249,7 +248,7 @@ class Ensemble:
 
 
 def run_chains(
-    data: Observations,
+    data: Observations | Spread,
     model: Model,
     sampling: Sampling,
     engine: Engine,
@@ -268,10 +267,11 @@ def run_chains(
     explored, held, predicted = data, None, None
     calibrates = likelihood.calibrates
     if (calibrates or policy.judges) and length.long_enough:
-        explored, held = hold_out(data, seed)
-    n, shape = len(data.values), data.shape
+        explored, held = engine.hold_out(data, seed)
+    n, shape = data.n, data.shape
     crossed = calibrates and likelihood.ranks_calibrate and length.long_enough
-    few = in_order(data) if crossed and folds.FEWEST <= n < folds.MOST else None
+    crossed = crossed and folds.FEWEST <= n < folds.MOST
+    few = in_order(data) if crossed and isinstance(data, Observations) else None
     size = policy.start(len(shape))
     empty = Problem(shape, (), (), likelihood, prior.for_shape(shape), method.update, method.dtype)
     chains = []
@@ -284,7 +284,7 @@ def run_chains(
     for chain in chains:
         chain.resume()
     resumed = [chain.scan for chain in chains]
-    information = len(explored.values) * likelihood.information
+    information = explored.n * likelihood.information
     parts = Parts(explored, held, model, method, engine)
     del data, explored  # blocks hold all of it
     watched = None if held is None else held.data

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from bayesring.data.blocks import blocks_of_modes
-from bayesring.data.observations import Observations
 from bayesring.engine.operations import JOINT, Update
 from bayesring.engine.protocol import Blocks, Engine
 from bayesring.engine.threads import ONE_THREAD
@@ -65,7 +61,7 @@ class Method(NamedTuple):
 
 
 def make_problem(
-    data: Observations,
+    data: Any,
     likelihood: Likelihood,
     prior: RingPrior,
     method: Method | Update = JOINT,
@@ -79,12 +75,5 @@ def make_problem(
     del data  # so that it can be released while blocks are made
     prior = prior.for_shape(shape)
     cut = [update.cuts_slices and each.coupling is Coupling.NONE for each in prior.modes]
-    blocks = blocks_of_modes(handed.pop(), block_size, cut)
-    counts = []
-    for n_slices, own in zip(shape, blocks, strict=True):
-        of_mode = np.zeros(n_slices, dtype=np.int64)
-        for block in own:
-            of_mode[block.slices] += np.diff(block.bounds)
-        counts.append(of_mode)
-    views = tuple(engine.place(each) for each in blocks)
-    return Problem(shape, views, tuple(counts), likelihood, prior, update, dtype)
+    views, counts = engine.lay_out(handed.pop(), block_size, cut)
+    return Problem(shape, views, counts, likelihood, prior, update, dtype)

@@ -209,6 +209,11 @@ class Observations(NamedTuple):
     given: Given = NOTHING
     """What else is known about the observations."""
 
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return len(self.values)
+
     def along(self, mode: int) -> IntArray:
         """(n,) index of each observation in a mode."""
         return self.coords[:, mode]

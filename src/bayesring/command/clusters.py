@@ -1,0 +1,120 @@
+"""Commands on a Dask cluster: Parquet in, Parquet out, the rows never in this process."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bayesring.checks import check_level
+from bayesring.choosing import choose_likelihood
+from bayesring.command.where import Where
+from bayesring.data.files import is_parquet
+from bayesring.data.writing import check_destination
+from bayesring.estimator import TensorRing
+from bayesring.loading import load
+from bayesring.oncluster import Asked, fill_frame, observe_on, open_cluster
+
+
+def complete_file(where: Where, source: str, target: str, **given: Any) -> dict[str, Any]:
+    """Fill the rows without a value; as `bayesring.command.workflows.complete_file`."""
+    return _fit(where, source, target, **given)
+
+
+def fit_file(where: Where, source: str, model: str, **given: Any) -> dict[str, Any]:
+    """Fit a model and save it; as `bayesring.command.workflows.fit_file`."""
+    return _fit(where, source, None, model=model, **given)
+
+
+def _fit(
+    where: Where,
+    source: str,
+    output: str | None,
+    *,
+    modes: Sequence[str] | None,
+    value: str | None,
+    likelihood: str,
+    model: str | None,
+    safety: Any,
+    fill: str = "missing",
+    level: float = 0.9,
+    safe_cells: bool = False,
+    reading: Any = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Fit Parquet data; save the model, and write the rows with their gaps filled to `output`."""
+    begin = time.perf_counter()
+    if not is_parquet(source):
+        raise ValueError(f"a cluster reads Parquet files or folders, and {source} is neither.")
+    if modes is None or value is None:
+        raise ValueError("a cluster needs --modes, the key columns, and --value, the values.")
+    if settings.get("inference", "gibbs") != "gibbs":
+        raise ValueError(
+            "a cluster runs inference=gibbs; online-em reads Parquet files without it."
+        )
+    if fill != "missing" or getattr(reading, "mask", None) is not None:
+        raise ValueError("a cluster fills rows without a value; list the cells to fill as rows.")
+    if model is not None:
+        check_destination(model)
+    target = None if output is None else _free(output)
+    check_level(level)
+    with where.open() as client, warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always", UserWarning)
+        cluster = open_cluster(client)
+        data, labels, _ = observe_on(cluster, Path(source), None, None, modes, value, {})
+        chosen, notes = choose_likelihood(likelihood, data)
+        ring = TensorRing(likelihood=chosen, **settings)
+        ring.fit_observations(data, labels, None, safety.checkpoint, engine=cluster)
+        if model is not None:
+            ring.save(model)
+        if target is not None:
+            from bayesring.engine.dask import read_frame
+
+            _write(fill_frame(read_frame(Path(source)), Asked(ring, level)), target)
+    return {
+        "input": source,
+        **({} if output is None else {"output": output, "level": level}),
+        **({} if model is None else {"model": model}),
+        "observations": ring.n_observations_,
+        "shape": list(ring.shape_),
+        "seed": ring.seed_,
+        "notes": notes,
+        "warnings": [str(each.message) for each in noted if each.category is UserWarning],
+        "interrupted": ring.interrupted_,
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+def predict_file(
+    where: Where, model: str, source: str, output: str, *, level: float = 0.9, **_: Any
+) -> dict[str, Any]:
+    """Predict the cells that Parquet data list; writes a folder of Parquet files."""
+    if not is_parquet(source):
+        raise ValueError(f"a cluster reads Parquet files or folders, and {source} is neither.")
+    ring, target = load(model), _free(output)
+    with where.open():
+        from bayesring.engine.dask import read_frame
+
+        cells = read_frame(Path(source), list(ring.labels_.names))
+        _write(ring.predict_table(cells, level), target)
+    return {"input": source, "model": model, "output": output, "level": level}
+
+
+def _free(output: str) -> Path:
+    """The folder to write, which must not exist."""
+    if output == "-":
+        raise ValueError("a cluster writes a folder of Parquet files: name it with -o.")
+    if Path(output).exists():
+        raise ValueError(f"{output} exists; a cluster writes a new folder of Parquet files.")
+    return Path(output)
+
+
+def _write(frame: Any, target: Path) -> None:
+    """Write a Dask DataFrame; the folder has its name only when it is whole."""
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    frame.to_parquet(partial, write_index=False)
+    partial.rename(target)

@@ -1,0 +1,386 @@
+"""Workers of a Dask cluster: blocks live there, the chains here. The only module that knows Dask.
+
+The blocks of a mode are laid out on the workers in *groups* of consecutive blocks, about one per
+thread of the cluster, and stay there. To draw a core, one task per group and chain goes out, with
+what changed in the ring since the last one: every worker receives a changed core once. Slices and
+sums come back block by block, and are put together in block order.
+
+A task is a pure function of its blocks, the ring and the streams. Whatever a lost worker held is
+made again, by Dask from its source or from the memory of this process, and lost tasks run again,
+with the same bits.
+"""
+
+from __future__ import annotations
+
+import pydoc
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, Self
+
+import dask
+import distributed
+import numpy as np
+from dask.delayed import delayed
+from distributed.comm.core import CommClosedError
+
+from bayesring.data.blocks import Block
+from bayesring.data.parquet.parts import file_part, parts_of
+from bayesring.data.parquet.reading import ParquetFiles
+from bayesring.data.partitions import table_part
+from bayesring.data.splitting import Held
+from bayesring.data.tables import Columns
+from bayesring.engine.operations import CoreTask, Drawn, Update
+from bayesring.engine.placing import NO_CORE, HeldGroup, Placed, Sent, itself, without_rows, work
+from bayesring.engine.protocol import Blocks, Result, Task
+from bayesring.engine.spread import Read, Spread, Workers, shares
+from bayesring.engine.threads import Threads
+from bayesring.model.types import IntArray
+from bayesring.wording import reason_of
+
+CHAINS = 32
+"""Chains that run at the same time; their threads only wait."""
+INLINE = 2**22
+"""Bytes of a ring, times the tasks that need it, up to which it travels inside the tasks."""
+ATTEMPTS = 20
+"""Times that work is sent out again after workers were lost, before the cluster is given up."""
+LOSSES = (
+    distributed.KilledWorker,
+    distributed.CancelledError,
+    distributed.TimeoutError,
+    CommClosedError,
+    OSError,
+)
+"""Errors of work whose worker, or whose data, were lost."""
+VERSION = "bayesring.__version__"
+GONE = ("lost", "cancelled")
+"""States of a future whose data only this process can send again."""
+PATIENCE = 60.0
+"""Seconds to wait for a worker if none is left."""
+
+
+class ClusterLost(ConnectionError):
+    """The scheduler or all workers are gone."""
+
+
+class Cluster(Threads, Workers):
+    """The workers of a Dask cluster. Chains run in threads of this process.
+
+    Parameters
+    ----------
+    client : a `distributed.Client`; None for the default client
+    """
+
+    def __init__(self, client: Any = None) -> None:
+        super().__init__(CHAINS)
+        self.client = checked(client)
+        self._name, self._numbers = uuid.uuid4().hex[:8], count()
+        self._sent: dict[Any, Sent] = {}
+        self._placing = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Not pickled: a cluster belongs to the process that uses it."""
+        raise TypeError("an engine on a cluster cannot be pickled.")
+
+    def __enter__(self) -> Self:
+        check_workers(self.client)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._sent.clear()  # workers forget what nobody here holds
+        super().__exit__(*exception)
+
+    def key(self, name: str) -> str:
+        """A new key, whose beginning is what the dashboard shows."""
+        return f"{name}-{self._name}{next(self._numbers):08x}"
+
+    def hold_out(self, data: Any, seed: int) -> tuple[Any, Held | None]:
+        """Data to fit and data held out, wherever they are."""
+        return data.hold_out(seed) if isinstance(data, Spread) else super().hold_out(data, seed)
+
+    def take_back(self, views: list[Blocks], shape: tuple[int, ...]) -> Any:
+        """The data of the blocks of the first mode, or where they came from."""
+        first = views.pop()
+        if not isinstance(first, Placed):
+            return super().take_back([first], shape)
+        if first.source is not None:
+            return first.source
+        kept = [block for group in first.groups for block in group.kept or ()]
+        return super().take_back([kept], shape)
+
+    def rejoin(self, explored: Any, held: Held) -> Any:
+        """The data before some were held out."""
+        return (
+            explored.whole(held) if isinstance(explored, Spread) else super().rejoin(explored, held)
+        )
+
+    def lay_out(
+        self, data: Any, block_size: int | None, cut: Sequence[bool]
+    ) -> tuple[tuple[Blocks, ...], tuple[IntArray, ...]]:
+        """The blocks of every mode on the workers."""
+        if not isinstance(data, Spread):
+            return super().lay_out(data, block_size, cut)
+        laid = data.lay_out(block_size, cut)
+        views = tuple(Placed([HeldGroup(*each) for each in groups], data) for groups in laid)
+        return views, data.counts
+
+    def place(self, blocks: tuple[Block, ...]) -> Blocks:
+        """Send blocks that are in memory here to the workers."""
+        workers, sizes = self.threads(), [block.values.size for block in blocks]
+        groups = []
+        for own, worker in zip(shares(sizes, len(workers)), workers, strict=False):
+            part = blocks[own]
+            heads = tuple(without_rows(each) for each in part)
+            groups.append(HeldGroup(heads, self._scatter(part, worker), part))
+        return Placed(groups)
+
+    def _scatter(self, part: tuple[Block, ...], worker: str | None = None) -> Any:
+        """Send blocks to a worker."""
+        name = self.key(f"blocks-of-mode-{part[0].mode}")
+
+        def send() -> Any:
+            alive = [worker] if worker in self.threads() else None
+            return self.client.scatter({name: part}, workers=alive, hash=False)[name]
+
+        return self._persistently(send)
+
+    def map_blocks(
+        self, operation: Callable[[Task, Block], Result], task: Task, blocks: Blocks
+    ) -> Iterable[Result]:
+        """One task per group of blocks, with results in block order."""
+        if not isinstance(blocks, Placed):
+            return super().map_blocks(operation, task, blocks)
+        self.go_on()
+        name = f"{operation.__name__.replace('_', '-')}-of-mode-{blocks[0].mode}"
+
+        def send() -> list[Any]:
+            self._mend(blocks)
+            bare, parts = self._stripped(task, len(blocks.groups))
+            futures = [
+                self.submit(name, work, group.blocks, operation, bare, parts)
+                for group in blocks.groups
+            ]
+            return self.client.gather(futures)  # type: ignore[no-any-return]
+
+        return chain.from_iterable(self._persistently(send))
+
+    def _mend(self, placed: Placed) -> None:
+        """Make sure that all blocks exist, or will."""
+        with self._placing:
+            for place, group in enumerate(placed.groups):
+                if group.kept is not None and group.blocks.status in GONE:
+                    placed.groups[place] = group._replace(blocks=self._scatter(group.kept))
+                elif group.blocks.status == "error":
+                    group.blocks.retry()
+
+    def draw(self, update: Update, task: CoreTask, blocks: Blocks) -> Iterable[Drawn]:
+        """Slices of every block; most updates do not need to see the old ones."""
+        seen = task if update.reads_core else task._replace(core=task.core[:0])
+        return super().draw(update, seen, blocks)
+
+    def _stripped(self, task: Any, n_tasks: int) -> tuple[Any, list[Any]]:
+        """A task without its ring, and the cores of the ring: futures if they are large."""
+        flat, core = task.flat, getattr(task, "core", NO_CORE)
+        parts = [*np.split(flat.flat, flat.starts[1:]), core]
+        bare = task._replace(flat=flat._replace(flat=flat.flat[:0]))
+        if core is not NO_CORE:
+            bare = bare._replace(core=NO_CORE)
+        if sum(part.nbytes for part in parts) * n_tasks <= INLINE:
+            return bare, parts
+        before = self._sent.get(task.streams.key, Sent([], []))
+        futures: list[Any] = []
+        for place, part in enumerate(parts):
+            known = place < len(before.parts) and _is_there(before.futures[place])
+            if part.nbytes == 0:
+                futures.append(part)
+            elif known and np.array_equal(before.parts[place], part):
+                futures.append(before.futures[place])
+            else:
+                name = self.key(f"core-{place}")
+                futures.append(self.client.scatter({name: part}, broadcast=True, hash=False)[name])
+        self._sent[task.streams.key] = Sent(parts, futures)
+        return bare, futures
+
+    # ---- Data that live on the workers.
+
+    def read_files(self, path: Path, modes: tuple[str, ...], value: str) -> Read:
+        """Parquet data that every worker can read at the same path."""
+        parts = parts_of(ParquetFiles(path, modes, value))
+
+        def read() -> list[Any]:
+            files = self.submit("open-files", ParquetFiles, path, modes, value)
+            return [self.submit("read-files", file_part, files, groups) for groups in parts]
+
+        return read
+
+    def read_frames(self, frame: Any, columns: Columns, extras: Mapping[str, str]) -> Read:
+        """A Dask DataFrame; its graph makes the partitions whenever they are needed."""
+
+        def read() -> list[Any]:
+            part = delayed(table_part, pure=False)
+            parts = [
+                part(each, columns, extras, f"Partition {number}")
+                for number, each in enumerate(frame.to_delayed())
+            ]
+            return list(self.client.compute(parts))
+
+        return read
+
+    def threads(self) -> list[str]:
+        """Addresses of the workers, each as often as it has threads, the workers in turn."""
+        threads = self.client.nthreads()
+        rounds = range(max(threads.values(), default=0))
+        return [each for turn in rounds for each, n in sorted(threads.items()) if turn < n]
+
+    def submit(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *arguments: Any,
+        worker: str | None = None,
+        urgency: int = 0,
+    ) -> Any:
+        """The future of a function of arguments and futures, if possible at this worker."""
+        where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        named = {"key": self.key(name), "pure": False, "priority": urgency}
+        return self.client.submit(function, *arguments, **named, **where)
+
+    def keep(self, name: str, value: Any) -> Any:
+        """The future of a value that the scheduler keeps, so that it cannot be lost."""
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            return self.submit(name, itself, value)
+
+    def results(self, futures: Sequence[Any]) -> list[Any]:
+        """The results, in order."""
+        self.wait(futures)
+        return self._persistently(lambda: self.client.gather(list(futures)))
+
+    def wait(self, futures: Sequence[Any]) -> None:
+        """Wait until all are done; raise the first error."""
+
+        def settled() -> None:
+            for future in futures:
+                if future.status == "error":
+                    future.retry()
+            distributed.wait(futures)  # type: ignore[no-untyped-call]
+            for future in futures:
+                if future.status != "finished":
+                    future.result()
+
+        self._persistently(settled)
+
+    def _persistently(self, send: Callable[[], Result]) -> Result:
+        """Do what needs the workers, again and again if some of them are lost."""
+        for _ in range(ATTEMPTS):
+            self.go_on()
+            try:
+                return send()
+            except LOSSES as error:
+                reason = error
+            check_scheduler(self.client, reason)
+            try:
+                self.client.wait_for_workers(1, timeout=PATIENCE)
+            except LOSSES as error:
+                reason = error
+        raise ClusterLost(
+            f"Workers were lost {ATTEMPTS} times in a row during one piece of work; see the logs "
+            "of the workers, which may be out of memory."
+        ) from reason
+
+
+def _is_there(future: Any) -> bool:
+    """Whether workers have what was sent to them."""
+    return getattr(future, "status", "") == "finished"
+
+
+def checked(client: Any) -> Any:
+    """A client that is connected."""
+    if client is None:
+        try:
+            client = distributed.default_client()  # type: ignore[no-untyped-call]
+        except ValueError:
+            raise ValueError("There is no Dask client; give client=.") from None
+    if not isinstance(client, distributed.Client):
+        raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}.")
+    if client.asynchronous:
+        raise ValueError("client must be synchronous: make it with asynchronous=False.")
+    check_scheduler(client)
+    return client
+
+
+def check_scheduler(client: Any, reason: BaseException | None = None) -> None:
+    """Raise an error if the scheduler is gone."""
+    lost = getattr(reason, "reason", "") == "scheduler-connection-lost"
+    if client.status == "running" and not lost:
+        try:
+            client.nthreads()
+        except LOSSES:
+            lost = True
+    if client.status == "running" and not lost:
+        return
+    raise ClusterLost(
+        "The connection to the Dask scheduler is lost. With checkpoint= the same call goes on "
+        "from the last saved state with a client of another cluster."
+    ) from reason
+
+
+def check_workers(client: Any) -> None:
+    """Refuse workers without bayesring, or with another version of it."""
+    client.wait_for_workers(1, timeout=PATIENCE)
+    here = pydoc.locate(VERSION)
+    found = client.run(pydoc.locate, VERSION, on_error="return")
+    for worker, version in found.items():
+        if version != here:
+            has = f"bayesring {version}" if isinstance(version, str) else "no bayesring"
+            raise RuntimeError(
+                f"Worker {worker} has {has}, but bayesring {here} is needed there as here: "
+                "install the same version on all workers."
+            )
+
+
+def map_frames(function: Callable[[Any, Any], Any], frame: Any, shared: Any, meta: Any) -> Any:
+    """A Dask DataFrame of a function of every partition and of what all `shared`.
+
+    What they share is in the graph once, so it goes to every worker once.
+    """
+    from dask import dataframe
+
+    kept, part = delayed(shared, pure=False), delayed(function, pure=False)
+    parts = [part(each, kept) for each in frame.to_delayed()]
+    return dataframe.from_delayed(parts, meta=meta, verify_meta=False)
+
+
+def read_frame(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """Parquet data as a Dask DataFrame."""
+    from dask import dataframe
+
+    return dataframe.read_parquet(path, columns=columns)
+
+
+@contextmanager
+def connected(scheduler: str | None, n_workers: int | None) -> Iterator[Any]:
+    """A client of the cluster at an address, or of a new one of processes on this machine."""
+    if scheduler is not None:
+        try:
+            client = distributed.Client(scheduler)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"there is no Dask scheduler at {scheduler}: {reason_of(error)}."
+            ) from None
+        with client:
+            yield client
+        return
+    with (
+        distributed.LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=n_workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        distributed.Client(cluster) as client,  # type: ignore[no-untyped-call]
+    ):
+        yield client

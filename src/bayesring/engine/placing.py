@@ -1,0 +1,83 @@
+"""Blocks that live on the workers of a cluster, as this process sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from bayesring.data.blocks import Block
+from bayesring.engine.protocol import Result
+from bayesring.engine.spread import Spread
+from bayesring.engine.threads import one_blas_thread
+from bayesring.model.types import NOTHING, FloatArray
+
+NO_CORE: FloatArray = np.empty(0)
+
+
+class HeldGroup(NamedTuple):
+    """Consecutive blocks of a mode that live on one worker."""
+
+    heads: tuple[Block, ...]
+    """The blocks without their observations."""
+    blocks: Any
+    """Future of the blocks."""
+    kept: tuple[Block, ...] | None = None
+    """The blocks, if they came from this process; otherwise Dask itself can make them again."""
+
+
+class Placed(Sequence[Block]):
+    """The blocks of a mode on a cluster: here are their bounds, there the observations."""
+
+    def __init__(self, groups: Sequence[HeldGroup], source: Spread | None = None) -> None:
+        self.groups, self.source = list(groups), source
+        self._heads = tuple(head for group in groups for head in group.heads)
+
+    @overload
+    def __getitem__(self, place: int) -> Block: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Block, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Block | tuple[Block, ...]:
+        return self._heads[place]
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+
+class Sent(NamedTuple):
+    """The cores that the workers have of a chain."""
+
+    parts: list[FloatArray]
+    futures: list[Any]
+
+
+def without_rows(block: Block) -> Block:
+    """A block without its observations."""
+    nothing = np.empty((0, 0), dtype=np.int32)
+    return block._replace(others=nothing, values=np.empty(0), given=NOTHING)
+
+
+def work(
+    blocks: Iterable[Block],
+    operation: Callable[[Any, Block], Result],
+    task: Any,
+    parts: Sequence[FloatArray],
+) -> list[Result]:
+    """Run an operation on every block of a group; runs on a worker.
+
+    `parts` are the weighted cores of the ring, and the core to be drawn, if that is needed.
+    """
+    *cores, core = parts
+    whole = task._replace(flat=task.flat._replace(flat=np.concatenate(cores)))
+    if hasattr(task, "core"):
+        whole = whole._replace(core=core)
+    with one_blas_thread:
+        return [operation(whole, block) for block in blocks]
+
+
+def itself(value: Result) -> Result:
+    """Return what was given."""
+    return value

@@ -1,0 +1,75 @@
+"""What comes before a fit: labels, features and settings that fit the data, and what to tell."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bayesring.data.extras import check_carried
+from bayesring.data.features import Features
+from bayesring.data.labels import Labels
+from bayesring.data.observations import Observations
+from bayesring.data.positions import axes_of
+from bayesring.data.traps import DataWarning, find_traps, summarise_data
+from bayesring.featuring import attach, featured, with_features
+from bayesring.model.types import Axis
+from bayesring.ordering import ordered
+from bayesring.priors.ring_prior import Pairs
+from bayesring.settings import Settings
+from bayesring.sharing import pairs_of, sharing, together
+
+if TYPE_CHECKING:
+    from bayesring.engine.spread import Spread
+
+
+class Prepared(NamedTuple):
+    """Observations with all that is known of their labels."""
+
+    data: Observations | Spread
+    labels: Labels
+    features: tuple[Features | None, ...]
+    """Of the labels of each mode."""
+    symmetric: Pairs
+    """Pairs of modes in which the table is symmetric."""
+
+
+def prepare(data: Observations | Spread, labels: Labels, share: Any, features: Any) -> Prepared:
+    """Join the labels of shared modes, and those that only features know."""
+    if isinstance(data, Observations):
+        data, labels, symmetric = together(data, labels, share)
+        data, labels, described = attach(data, labels, features)
+        return Prepared(data, labels, described, symmetric)
+    if share or features is not None:
+        name = "share" if share else "features"
+        raise ValueError(f"{name} is for data in memory, but X lies on the workers of a cluster.")
+    return Prepared(data, labels, (None,) * len(data.shape), ())
+
+
+def settled(settings: Settings, prepared: Prepared, share: Any) -> tuple[Settings, Sequence[Axis]]:
+    """Settings for these data, checked, and what is known about the labels of each mode."""
+    data, labels, described, _ = prepared
+    likelihood = settings.model.likelihood
+    if isinstance(data, Observations):
+        likelihood.check(data.values)
+        check_carried(data.given, likelihood)
+    else:
+        data.check(likelihood)
+    settings.check_ring_fits(data.shape, data.n)
+    axes = with_features(axes_of(labels, data.shape), described)
+    settings = ordered(settings, axes, labels.names, data.n)
+    settings = featured(settings, described, labels.names)
+    return sharing(settings, pairs_of(share, labels.names), labels.names), axes
+
+
+def tell(data: Observations, labels: Labels, settings: Settings, stacklevel: int) -> None:
+    """One line on what was given, and warnings where it looks wrong."""
+    concerns = settings.model.likelihood.data_concerns(data.values)
+    for concern in concerns:
+        warnings.warn(concern, UserWarning, stacklevel=stacklevel)
+    for trap in find_traps(data, labels, bool(concerns)):
+        warnings.warn(trap, DataWarning, stacklevel=stacklevel)
+    if settings.progress:
+        from bayesring.progress import say
+
+        say([summarise_data(data, labels)])

@@ -1,0 +1,57 @@
+"""Predictions and completions of Dask DataFrames are those of the tables that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from dask import dataframe
+
+from bayesring import TensorRing, complete
+from tests.cluster.local import MODES, long_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::bayesring.data.traps.DataWarning")
+SETTINGS = {"rank": 2, "warmup": 2, "draws": 2, "chains": 2, "random_state": 3, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    frame = long_table(np.random.default_rng(1), 400)
+    return frame, TensorRing(**SETTINGS).fit(frame, modes=MODES, value="y")
+
+
+@pytest.mark.filterwarnings("ignore:Labels that the fit did not know")
+def test_tables_are_predicted_by_partition(client, fitted):
+    frame, ring = fitted
+    cells = frame.assign(sensor=frame["sensor"].where(frame.index % 5 > 0, "new"))
+    parts = dataframe.from_pandas(cells, npartitions=3)
+    found = ring.predict_table(parts, 0.8)
+    assert list(found.columns) == [*MODES, "mean", "std", "lower", "upper"]
+    with pytest.warns(UserWarning, match="Labels that the fit did not know"):
+        expected = ring.predict_table(cells, 0.8)
+    pd.testing.assert_frame_equal(
+        client.compute(found).result(), expected, check_exact=True, check_dtype=False
+    )
+    with pytest.raises(ValueError, match=r"X names 'day', which is not a column of the table"):
+        ring.predict_table(parts.drop(columns="day"))
+
+
+def test_results_are_written_by_the_workers(client, fitted, tmp_path):
+    frame, ring = fitted
+    ring.predict_table(dataframe.from_pandas(frame, npartitions=3)).to_parquet(tmp_path / "out")
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 3
+    found = pd.read_parquet(tmp_path / "out")
+    np.testing.assert_array_equal(found["mean"], ring.predict_table(frame)["mean"])
+
+
+def test_completion_of_a_dask_frame(client, fitted):
+    frame = fitted[0].drop_duplicates(MODES)  # no gap is known from another row
+    parts = dataframe.from_pandas(frame, npartitions=3)
+    given = SETTINGS | {"modes": MODES, "value": "y", "likelihood": "gaussian"}
+    there, here = complete(parts, client=client, **given), complete(frame, **given)
+    assert there.n_filled == here.n_filled == int(frame["y"].isna().sum())
+    for name in ("mean", "std", "lower", "upper", "table"):
+        own, other = getattr(there, name).compute(), getattr(here, name)
+        pd.testing.assert_frame_equal(own, other, check_exact=True, check_dtype=False)
+    with pytest.raises(ValueError, match="fill must be 'missing' for a Dask DataFrame"):
+        complete(parts, client=client, fill="all", **given)
