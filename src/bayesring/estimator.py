@@ -255,8 +255,9 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
             value_upper=value_upper,
         )
         cluster = open_cluster(client) if client is not None or is_dask(X) else None
-        on_cluster = cluster is not None and self.inference != "online-em"
-        if isinstance(X, (str, os.PathLike)) and not on_cluster:
+        if cluster is not None and self.inference == "online-em":
+            raise ValueError("inference='online-em' does not run on a Dask cluster; use 'gibbs'.")
+        if isinstance(X, (str, os.PathLike)) and cluster is None:
             if positions is not None:
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
             if features is not None:
