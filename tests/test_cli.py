@@ -164,7 +164,9 @@ def test_the_summary_says_what_was_done(source, tmp_path):
     assert summary["likelihood"] == "gaussian"
     assert summary["seed"] == 0
     assert summary["observed"] + summary["filled"] == 60
-    assert summary["notes"] == ["Key and value columns were recognised by their types, not named."]
+    recognised, treated = summary["notes"]
+    assert recognised == "Key and value columns were recognised by their types, not named."
+    assert "treated with normal noise (--likelihood student-t" in treated
     assert any("draws" in each for each in summary["warnings"])
     assert load(tmp_path / "m.ring").n_observations_ == summary["observed"]
     shown = run(*arguments, *QUICK[:-1]).stdout

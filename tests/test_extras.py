@@ -192,7 +192,9 @@ def test_ratings_of_halves_are_refused(coords):
 
 def test_noise_by_a_mode_that_is_not_there(coords):
     with pytest.raises(ValueError, match="noise_by of Gaussian names 'station', but the modes are"):
-        TensorRing(**QUICK | {"likelihood": Gaussian(noise_by="station")}).fit(coords, np.ones(200))
+        TensorRing(**QUICK | {"likelihood": Gaussian(noise_by="station")}).fit(
+            coords, np.arange(200.0)
+        )
 
 
 def test_noise_by_a_mode(rng):

@@ -212,7 +212,7 @@ def test_unknown_arrays_are_refused(tmp_path, name, message):
         (("parameters", "kernel"), 1, "the parameters contain 'kernel', which is unknown"),
         (("parameters", "random_state"), -1, "'random_state' in the parameters must be an integer"),
         (("parameters", "n_jobs"), 10**6, "'n_jobs' in the parameters must be null or an integer"),
-        (("parameters", "warmup"), "4", "'warmup' in the parameters must be an integer"),
+        (("parameters", "warmup"), "4", "'warmup' in the parameters must be 'auto' or an integer"),
         (("prior", "modes"), [{"class": "UnitWeights"}], MODES),
         (("prior", "modes"), [], MODES),
         (("prior", "modes"), 3, MODES),

@@ -37,3 +37,9 @@ def _escaped(text: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+
+
+def shorten(value: Any) -> str:
+    """A value as shown in a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

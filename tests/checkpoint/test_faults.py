@@ -292,13 +292,14 @@ def test_every_setting_is_a_fact() -> None:
         "warmup": 301,
         "draws": 201,
         "chains": 3,
+        "max_time": 60.0,
         "max_memory": 2**20,
         "dtype": "float32",
         "batch_size": 100,
         "epochs": 201,
         "random_state": 1,
     }
-    assert set(others) == set(parameters) - {"shape", "n_jobs", "progress"}
+    assert set(others) == set(parameters) - {"shape", "share", "n_jobs", "progress"}
     for name, value in others.items():
         settings = parameters | {name: value}
         if name in ("batch_size", "epochs"):

@@ -81,6 +81,9 @@ DIRECT = BEHIND_ADAPTER | {
     name: MEASUREMENTS
     for name in (
         "check_fit_score_takes_y",
+        "check_n_features_in_after_fitting",
+        "check_dtype_object",
+        "check_supervised_y_2d",
         "check_estimators_overwrite_params",
         "check_dont_overwrite_parameters",
         "check_estimators_fit_returns_self",

@@ -72,7 +72,8 @@ def command(rng: Random, folder: Path) -> None:
     assert code == 2, (words, code, said)
     assert "Traceback" not in said, said
     assert "a fault of bayesring" not in said, (words, said)
-    assert "error: " in said or "Error" in said or "Usage" in said, (words, said)
+    words_of_refusal = ("error: ", "Error", "Usage", '"error":')
+    assert any(each in said for each in words_of_refusal), (words, said)
     if "error: " in said:
         sentence = said[said.index("error: ") :].strip()
         assert is_sentence(sentence), (words, said)
@@ -118,5 +119,5 @@ def call(words: list[str], standard_input: bytes = b"") -> tuple[int, str]:
             cli.main()
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 0
-            return code, said.getvalue()
+            return code, said.getvalue() + (printed.getvalue() if "--json" in words else "")
     return 0, said.getvalue()

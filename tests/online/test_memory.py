@@ -135,7 +135,7 @@ def test_modes_grow_within_the_memory(data):
 def test_a_model_of_chains_cannot_learn_on(data):
     """In a sentence. Seen to fail: a division by the number of rings, none."""
     table = data["memory"][:60]
-    model = make(2, inference="gibbs", warmup=2, draws=2).fit(table, **NAMED)
+    model = make(2, inference="gibbs", warmup=2, draws=2, epochs=200).fit(table, **NAMED)
     with pytest.raises(
         ValueError, match="fitted with inference='gibbs', or labels were folded in; fit it anew"
     ):

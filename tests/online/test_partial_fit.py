@@ -243,7 +243,7 @@ def test_errors_in_a_sentence(begun, data):
     model = copy.deepcopy(begun[0])
     with pytest.raises(AttributeError) as caught:
         TensorRing(2).partial_fit(X, y)
-    assert "partial_fit needs inference='online-em'" in str(caught.value.__cause__)
+    assert "partial_fit needs inference='online-em'" in str(caught.value)
     with pytest.raises(ValueError, match="y has 2 values, but X has 3 rows"):
         model.partial_fit(X[:3], y[:2])
     with pytest.raises(ValueError, match="y must be finite, got NaN in row 1"):

@@ -43,6 +43,7 @@ def _fit(
     level: float = 0.9,
     safe_cells: bool = False,
     reading: Any = None,
+    features: Any = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Fit Parquet data; save the model, and write the rows with their gaps filled to `output`."""
@@ -55,6 +56,8 @@ def _fit(
         raise ValueError(
             "a cluster runs inference=gibbs; online-em reads Parquet files without it."
         )
+    if features:
+        raise ValueError("--features are for data in memory, but a cluster reads files.")
     if fill != "missing" or getattr(reading, "mask", None) is not None:
         raise ValueError("a cluster fills rows without a value; list the cells to fill as rows.")
     if model is not None:

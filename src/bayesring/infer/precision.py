@@ -39,7 +39,8 @@ def answer_error(
     entries : (chains, draws, n), f in standard units
     nuisance : (chains, draws, p)
     """
-    rows, flat = entries.reshape(-1, entries.shape[-1]), nuisance.reshape(-1, nuisance.shape[-1])
+    rows = entries.reshape(-1, entries.shape[-1])
+    flat = nuisance.reshape(len(rows), nuisance.shape[-1])
     means = likelihood.mean(rows, flat, given)
     errors = mcse_mean(means.reshape(entries.shape))
     if likelihood.binary:

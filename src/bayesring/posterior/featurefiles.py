@@ -18,9 +18,9 @@ from bayesring.posterior.modelchecks import (
     check_fields,
     is_number,
     real,
-    shorten,
     whole,
 )
+from bayesring.wording import shorten
 
 SPARSE = ("data", "indices", "indptr")
 """Arrays of a sparse matrix."""

@@ -21,6 +21,7 @@ from bayesring.data.labels import KINDS, Labels, Zone
 from bayesring.likelihoods import Likelihood
 from bayesring.model.types import IntArray, RingSize
 from bayesring.priors import BondPrior, ModePrior
+from bayesring.wording import shorten
 
 MOST_MODES = 64
 TIME_UNITS = ("s", "ms", "us", "ns")
@@ -378,12 +379,6 @@ def layout(shape: tuple[int, ...], size: RingSize) -> IntArray:
     """Start of each core in the flat array of all entries of a ring, as in `ring.FlatRing`."""
     sizes = [prod(size.core_shape(mode, n)) for mode, n in enumerate(shape)]
     return np.cumsum([0, *sizes[:-1]]).astype(np.int64)
-
-
-def shorten(value: Any) -> str:
-    """A value as shown in a message."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _check_reach(flat: NDArray[Any], shape: tuple[int, ...], size: RingSize, where: str) -> None:

@@ -22,8 +22,9 @@ from bayesring.posterior.featurefiles import (
     features_to_arrays,
     features_to_plain,
 )
-from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters, shorten
+from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters
 from bayesring.priors import Featured, RingPrior
+from bayesring.wording import shorten
 
 TABLE_KINDS = (*(str(each.value) for each in nw.Implementation), "xarray")
 """Libraries whose tables narwhals supports, and that of labelled arrays."""

@@ -38,6 +38,7 @@ from bayesring.data.writing import replacing
 from bayesring.infer.estimate import AdamMoments, RingEstimate, forgotten
 from bayesring.infer.state import Draws, Trace
 from bayesring.likelihoods import Likelihood
+from bayesring.model.growth import JointGrowth
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth, Truncation
 from bayesring.model.types import Given, RingSize, SlicePrior
 from bayesring.posterior.modelchecks import (
@@ -49,11 +50,12 @@ from bayesring.posterior.modelchecks import (
     check_learner,
     check_settings,
     layout,
-    shorten,
     zones_from_plain,
 )
 from bayesring.priors import RingPrior
+from bayesring.wording import shorten
 
+POLICIES = (Adaption, FixedRank, JointGrowth, StrandGrowth, Truncation)
 PRIOR_FIELDS = ("precision", "diagonal", "linear")
 """Fields of a `SlicePrior` that are kept."""
 
@@ -354,7 +356,7 @@ def storable_classes() -> dict[str, Callable[..., Any]]:
     """Classes that a model file may name."""
     found = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
     found |= {name: getattr(priors, name) for name in priors.__all__}
-    found |= {cls.__name__: cls for cls in (Adaption, FixedRank, StrandGrowth, Truncation)}
+    found |= {cls.__name__: cls for cls in POLICIES}
     return {name: cls for name, cls in found.items() if hasattr(cls, "__dataclass_fields__")}
 
 

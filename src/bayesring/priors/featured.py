@@ -68,6 +68,11 @@ class Featured(ModePrior):
     ----------
     base : prior of the slices without features, `NormalWishart` or `Smooth`
     features : X, (I_d, F); set when the prior is bound to a mode
+
+    Examples
+    --------
+    >>> bayesring.priors.Featured().base == bayesring.priors.NormalWishart()
+    True
     """
 
     base: NormalWishart | Smooth = field(default_factory=NormalWishart)
@@ -77,9 +82,7 @@ class Featured(ModePrior):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, NormalWishart | Smooth):
-            raise ValueError(
-                f"Featured needs NormalWishart or Smooth as its base, got {self.base!r}."
-            )
+            raise ValueError(f"base must be NormalWishart or Smooth, got {self.base!r}.")
 
     @property
     def coupling(self) -> Coupling:  # type: ignore[override]

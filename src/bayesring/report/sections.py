@@ -272,14 +272,10 @@ def says_section(fitted: Fitted, contents: Contents) -> str:
 
 def _explained_table(found: Explained) -> str:
     """What the features of a mode explain."""
-    rows: list[list[Cell]] = [
-        [
-            Cell(name),
-            Cell(percent(own.mean), own.mean),
-            Cell(f"{percent(own.lower)} to {percent(own.upper)}"),
-        ]
-        for name, own in [("all together", found.share), *list(found.features.items())[:20]]
-    ]
+    rows: list[list[Cell]] = []
+    for name, own in [("all together", found.share), *list(found.features.items())[:20]]:
+        ends = f"{percent(own.lower)} to {percent(own.upper)}"
+        rows.append([Cell(name), Cell(percent(own.mean), own.mean), Cell(ends)])
     caption = f"What features explain of the variance between levels of {found.mode}"
     return table(["feature", "share", "90 % interval"], rows, caption)
 
