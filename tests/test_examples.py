@@ -34,7 +34,10 @@ def test_there_are_examples():
     ]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.ci if "cluster" in name else ()) for name in EXAMPLES],
+)
 def test_an_example_runs_and_is_rendered(name, tmp_path, monkeypatch, data_folder):
     monkeypatch.setenv("BAYESRING_QUICK", "1")
     script = ROOT / "examples" / f"{name}.py"

@@ -104,6 +104,7 @@ def test_observations_of_later_labels_add_to_their_features(simulated, fitted_to
     assert coverage > 0.75
 
 
+@pytest.mark.ci
 def test_online_em_goes_on_with_features(simulated):
     table, cells, features = simulated
     some = cells.groupby("station").head(2)

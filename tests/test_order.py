@@ -124,6 +124,7 @@ def test_text_has_no_order(rng):
         fit(table[known], {"station": Smooth()})
 
 
+@pytest.mark.ci
 def test_online_em_follows_the_order_in_its_chains(rng):
     table, known = smooth_table(rng)
     day = (table.day - table.day.min()).dt.days
@@ -295,6 +296,7 @@ def test_medians_are_those_of_samples(rng):
         ring.predict(cells, point="mode")
 
 
+@pytest.mark.ci
 def test_partial_fit_goes_on_with_the_next_days(rng):
     """The chain grows at its end; a day in between is out of line, and the order is given up."""
     table, known = smooth_table(rng)

@@ -68,6 +68,7 @@ def test_half_the_noise_is_seen_in_the_ranks_alone(monkeypatch):
     assert found.coverage[0.5] > 0.6
 
 
+@pytest.mark.ci
 def test_binary_values():
     found = fit(3, binary=True, chains=4, warmup=300, draws=200).check()
     assert found.believable, found

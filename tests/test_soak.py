@@ -12,6 +12,7 @@ from tests import soak
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
+@pytest.mark.ci
 def test_twenty_cycles_leave_nothing_behind(monkeypatch):
     monkeypatch.setattr(soak, "KINDS", 7)
     found = soak.soak(20)

@@ -70,7 +70,7 @@ def state_of(model, cells, path):
     return seen, model.predict_table(cells).to_numpy(dtype=object).tolist(), path.read_bytes()
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
 @pytest.mark.parametrize("place", PLACES)
 def test_partial_fit_is_all_or_nothing(tables, begun, tmp_path, monkeypatch, place, n_jobs):
     """Seen to fail: labels, or the number of observations, taken over before the draws are made;

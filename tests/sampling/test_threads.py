@@ -21,7 +21,7 @@ from bayesring.infer import gibbs
 from bayesring.infer.chains import Sampling, run_chains
 from bayesring.infer.length import Length
 from bayesring.infer.problem import Method, make_problem
-from bayesring.likelihoods import Gaussian
+from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model import ring
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth
 from bayesring.model.spec import Model
@@ -31,6 +31,8 @@ from tests.models import CORE_PRIORS, LIKELIHOODS, SAMPLERS, name_of, random_coo
 
 SHAPE = (3, 40, 30)
 GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
+QUICK = (Gaussian, Bernoulli)
+"""Likelihoods in `make test`; the others are in `make test-ci`."""
 
 
 def make_data(rng, likelihood, n=600):
@@ -75,7 +77,13 @@ def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, update, r
 @pytest.mark.parametrize(
     "policy", [Adaption(every=2, kappa1=-1e-9, threshold=0.0), StrandGrowth(every=6)], ids=name_of
 )
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        pytest.param(each, id=name_of(each), marks=() if type(each) in QUICK else pytest.mark.ci)
+        for each in LIKELIHOODS
+    ],
+)
 def test_same_bits_with_adaption_and_chains_side_by_side(rng, likelihood, policy):
     """With held-out calibration of the noise too, where the likelihood has it."""
     data, prior = make_data(rng, likelihood), RingPrior.of(CORE_PRIORS[-1])
