@@ -23,6 +23,7 @@ FIRST = ("install.md", "tutorial.md")
 """Pages whose code is run by `make test`; that of the others is run by `make test-ci`."""
 NOT_RUN = {
     "baselines.md": "needs peers, and an X of yours",
+    "scaling.md": "needs a cluster; tests/cluster runs the same calls on one",
 }
 """Pages whose code is not run, and why."""
 SHORT = {"warmup": 80, "draws": 10, "chains": 1}
