@@ -46,6 +46,8 @@ def test_chains_that_drift_do_not_stand_still(rng):
     levels = np.array([[-500.0], [0.0], [3.0], [900.0]])
     assert stands_still(noise + levels), "chains may differ"
     assert stands_still(np.concatenate([100 * rng.standard_normal((4, 60)), noise], axis=1))
+    step = np.tile([1.0, -1.0], WINDOW) + 1.129 * (np.arange(2 * WINDOW) >= WINDOW)
+    assert not stands_still([step]), "by the deviation within windows, not over both"
     assert not enough_scans(WINDOW, noise)
     assert enough_scans(10 * WINDOW, noise + drift), "at the latest"
 
