@@ -37,7 +37,7 @@ from bayesring.priors import (
     NormalWishart,
     RingPrior,
     UnitWeights,
-    featured,
+    many_slopes,
 )
 from paper.results_store import COMMITTED, ROOT, write_json
 
@@ -291,7 +291,7 @@ def fingerprints(method: str, seed: int) -> Row:
         del data
         state = gibbs.init(streams, problem, RingSize(1, (5, 5, 5)))
         for scan in range(1, 6 if method == "features" else 3):
-            featured.RENEWED = 1.0 if scan == 1 else 0.0
+            many_slopes.RENEWED = 1.0 if scan == 1 else 0.0
             begin = process_time()
             state, _ = gibbs.step(streams, scan, state, problem, engine)
             times.append(process_time() - begin)

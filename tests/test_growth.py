@@ -23,7 +23,7 @@ def search(losses, policy=None, n=400):
     policy = policy or JointGrowth(fewest=1, density=100.0)  # up to 25 strands
     growth, found = policy.begin((6, 7, 5), n), []
     for loss in losses:
-        growth = policy.judge(growth, loss)
+        growth = policy.judge(growth, None if loss is None else np.full(50, loss))
         found.append(growth.strands)
     return found, growth.ended
 

@@ -235,9 +235,7 @@ def _prior(prior: Any, names: Sequence[str], likelihood: Likelihood) -> RingPrio
     """The prior of a ring from a name, an object, or a mapping from modes to either."""
     if isinstance(prior, RingPrior):
         return prior
-    hierarchical = partial(
-        NormalWishart, scale=likelihood.slice_scale, extra_degrees=likelihood.slice_degrees
-    )
+    hierarchical = partial(NormalWishart, **likelihood.slice_prior)
     known: dict[str, Callable[[], ModePrior]] = {HIERARCHICAL: hierarchical, PAPER: Fixed}
     if not isinstance(prior, Mapping):
         return RingPrior.of(_named("prior", prior, known, ModePrior, "bayesring.priors"))

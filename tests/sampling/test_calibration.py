@@ -48,7 +48,7 @@ def test_every_sampler(likelihood, core_prior, update, seed):
 @pytest.mark.parametrize("likelihood", [GAUSSIAN, Bernoulli()], ids=name_of)
 def test_default_prior(likelihood, seed):
     """Several strands and unit weights, as the estimator grows them."""
-    prior, size = NormalWishart(extra_degrees=3.0), RingSize(2, (2, 1, 2))
+    prior, size = NormalWishart(extra_degrees=3.0, learned=True), RingSize(2, (2, 1, 2))
     p_values = run(likelihood, prior, "slice", seed, size=size, weights=UnitWeights())
     assert min(p_values.values()) > LIMIT, f"seed {seed}: {p_values}"
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import gamma, norm
+from scipy.stats import gamma, kstest, norm
+from scipy.stats import t as student_t
 
 from bayesring.engine.operations import CoreTask
 from bayesring.engine.streams import Streams
@@ -199,7 +200,7 @@ def log_normal_gamma(prior, core, hyper):
 
 
 def log_conditional_normal_wishart(prior, core, hyper):
-    return log_normal_wishart(hyper, prior.conditional(core))
+    return log_normal_wishart(hyper, prior.conditional(core, scales=hyper.scales))
 
 
 LOG_CONDITIONAL = {
@@ -215,6 +216,8 @@ def test_hyperparameters(rng, core_prior):
     """A prior without an entry in the table above fails here: a new prior needs its own line."""
     core = rng.standard_normal((7, 2, 2, 3))
     a, b = (core_prior.draw_hyper(rng, core.shape) for _ in range(2))
+    if hasattr(a, "scales"):  # which have a conditional of their own, see below
+        b = b._replace(scales=a.scales)
     log_conditional = LOG_CONDITIONAL[type(core_prior)]
     np.testing.assert_allclose(
         log_conditional(core_prior, core, a) - log_conditional(core_prior, core, b),
@@ -222,6 +225,48 @@ def test_hyperparameters(rng, core_prior):
         rtol=1e-9,
         atol=1e-9,
     )
+
+
+@pytest.mark.parametrize("core_prior", [NormalWishart(0.3, 1.7, 2.0, True), NormalWishart()])
+def test_scales_given_the_precision(rng, core_prior):
+    """s_k ~ Ga((nu0 + 1) / 2, (Omega_kk + 1 / scale) / 2), by ratios of the joint and by draws."""
+    core = rng.standard_normal((7, 2, 2, 3))
+    hyper, size = core_prior.draw_hyper(rng, core.shape), 12
+    precisions = np.diag(hyper.precision)
+    if not core_prior.learned:
+        np.testing.assert_array_equal(core_prior.draw_scales(rng, precisions), np.ones(size))
+        return
+    rates = 0.5 * (precisions + 1 / 1.7)
+    expected = gamma(0.5 * (size + 2.0 + 1), scale=1 / rates)
+    pair = [expected.rvs(random_state=rng) for _ in "ab"]
+    joint = [core_prior.log_prob(core, hyper._replace(scales=each)) for each in pair]
+    own = [expected.logpdf(each).sum() for each in pair]
+    np.testing.assert_allclose(np.diff(joint), np.diff(own), rtol=1e-9)
+    draws = np.array([core_prior.draw_scales(rng, precisions) for _ in range(500)])
+    assert kstest(expected.cdf(draws).ravel(), "uniform").pvalue > 1e-4
+
+
+def test_learned_scales_make_standard_deviations_half_t(rng):
+    """With 1 + extra_degrees degrees of freedom and scale (scale / degrees)^1/2, whatever K."""
+    prior = NormalWishart(scale=2.0, extra_degrees=2.0, learned=True)
+    for shape in ((1, 1, 1, 1), (1, 2, 2, 1)):
+        drawn = [np.linalg.inv(prior.draw_hyper(rng, shape).precision)[0, 0] for _ in range(4_000)]
+        expected = student_t(3.0, scale=np.sqrt(2.0 / 3.0))
+        assert kstest(np.sqrt(drawn), lambda x: 2 * expected.cdf(x) - 1).pvalue > 1e-4
+
+
+def test_scales_that_start_from_slices_end_where_a_long_chain_does(rng):
+    """Hyperparameters drawn from nothing but slices: of small and of large entries."""
+    prior = NormalWishart(0.02, learned=True)
+    core = (rng.standard_normal((30, 6)) * 10.0 ** np.arange(-3.0, 3.0)).reshape(30, 1, 2, 3)
+    alone = np.array([np.log(prior.update_hyper(rng, core).scales) for _ in range(300)])
+    hyper, chain = None, []
+    for _ in range(3_000):
+        hyper = prior.update_hyper(rng, core, hyper)
+        chain.append(np.log(hyper.scales))
+    late = np.array(chain[100:])
+    np.testing.assert_allclose(alone.mean(axis=0), late.mean(axis=0), atol=0.2)
+    np.testing.assert_allclose(alone.std(axis=0), late.std(axis=0), rtol=0.25)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)

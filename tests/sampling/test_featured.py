@@ -15,8 +15,14 @@ from bayesring.model.types import Axis, RingSize
 from bayesring.priors import Featured, NormalWishart, RingPrior, Smooth, UnitWeights
 from bayesring.priors import featured as module
 from bayesring.priors import smooth as smooth_module
-from bayesring.priors.many_slopes import STRONGEST, WEAKEST, draw_many_slopes, draw_strength
-from bayesring.priors.normal_wishart import MeanAndPrecision, log_normal_wishart
+from bayesring.priors.many_slopes import (
+    STRONGEST,
+    WEAKEST,
+    draw_many_slopes,
+    draw_strength,
+    given_slopes,
+)
+from bayesring.priors.normal_wishart import log_normal_wishart
 from bayesring.priors.regression import Centring
 from tests.models import name_of
 from tests.sampling.ladder import geweke
@@ -24,8 +30,8 @@ from tests.sampling.ladder import geweke
 POSITIONS = np.array([0.0, 1.0, 1.25, 3.0])
 FEATURES = np.array([[1.0, 0.5, -1.0], [-1.2, 0.1, 0.3], [0.4, -1.0, 0.2], [0.7, 0.9, 0.8]])
 GAUSSIAN = Gaussian(alpha0=4.0, beta0=3.0, max_precision=20.0)
-OTHER = NormalWishart(extra_degrees=6.0, scale=2.0)
-WISHART, SMOOTH = OTHER, Smooth(extra_degrees=6.0, scale=2.0)
+OTHER = NormalWishart(extra_degrees=6.0, scale=2.0, learned=True)
+WISHART, SMOOTH = OTHER, Smooth.along(OTHER)
 BASES = [WISHART, SMOOTH]
 SHAPE = (4, 1, 2, 1)
 LIMIT = 4.5
@@ -114,7 +120,7 @@ def test_slopes_have_the_density_that_they_are_drawn_from(rng):
         own.logpdf(each.slopes).sum()
         + WISHART.log_prob(
             core - (FEATURES @ each.slopes).reshape(SHAPE),
-            MeanAndPrecision(each.mean, each.precision),
+            NormalWishart.of(each),
         )
         for each in (one, other)
     ]
@@ -138,11 +144,11 @@ def test_slice_prior_is_the_precision_of_all_slices(base, rng):
 def log_of_rest(prior, core, hyper):
     """log p(mu, Omega, B | core, s, ell), by the parameters from which they are drawn."""
     step, strength = int(hyper.step[0]), float(hyper.strength[0])
-    found = prior._regressed(core, step)
+    found = prior._regressed(core, step, hyper.scales)
     parameters = module.NormalWishartParameters(
         found.mean(hyper.slopes), found.centring.k, found.nu, found.scale_at(strength)
     )
-    total = log_normal_wishart(MeanAndPrecision(hyper.mean, hyper.precision), parameters)
+    total = log_normal_wishart(hyper, parameters)
     if strength > 0:
         vectors, squares = found.spectrum
         rest = np.eye(len(vectors)) - vectors @ vectors.T
@@ -159,8 +165,10 @@ def test_hyperparameters_given_the_slices_by_ratios(base, count, rng):
     features = np.column_stack([FEATURES, rng.standard_normal((4, count - 3))])
     prior, core = bound(base, features), rng.standard_normal(SHAPE)
     steps = [0] if isinstance(base, NormalWishart) else [0, 4, 8]
+    scales = np.array([0.7, 2.0])
     masses = {
-        step: prior._masses(prior._regressed(core, step), step, module.STRENGTHS) for step in steps
+        step: prior._masses(prior._regressed(core, step, scales), step, module.STRENGTHS)
+        for step in steps
     }
     first = None
     for step in steps:
@@ -175,6 +183,7 @@ def test_hyperparameters_given_the_slices_by_ratios(base, count, rng):
                         strength=np.array([strength]),
                         slopes=noise * (strength > 0),
                         step=np.array([step]),
+                        scales=scales,
                     )
                 )
             joint = [prior.log_prob(core, each) for each in pair]
@@ -189,7 +198,7 @@ def test_hyperparameters_given_the_slices_by_ratios(base, count, rng):
 def test_draws_have_the_moments_of_their_conditional(rng):
     """Of slopes, mean and covariance, at one strength."""
     prior, core = bound(), rng.standard_normal(SHAPE)
-    found = prior._regressed(core, 0)
+    found = prior._regressed(core, 0, None)
     draws = [found.draw(rng, 2.0) for _ in range(4_000)]
     slopes = np.array([slopes for _, slopes in draws])
     error = slopes.std(axis=0) / np.sqrt(len(slopes))
@@ -289,10 +298,12 @@ def test_many_slopes_count_as_slices_in_the_conditional_of_what_is_shared(large,
     prior, core = bound(), rng.standard_normal(SHAPE)
     assert prior.is_large
     pair = [prior.draw_hyper(rng, SHAPE) for _ in "ab"]
-    pair[1] = pair[1]._replace(slopes=pair[0].slopes, strength=pair[0].strength)
-    parameters = prior._given_slopes(core, pair[0].slopes, float(pair[0].strength[0]))
+    slopes, strength, scales = pair[0].slopes, pair[0].strength, pair[0].scales
+    pair[1] = pair[1]._replace(slopes=slopes, strength=strength, scales=scales)
+    residual = (core.reshape(len(core), -1) - prior.features @ slopes).reshape(core.shape)
+    parameters = given_slopes(prior.base, residual, slopes, float(strength[0]), scales)
     joint = [prior.log_prob(core, each) for each in pair]
-    own = [log_normal_wishart(MeanAndPrecision(*each[:2]), parameters) for each in pair]
+    own = [log_normal_wishart(each, parameters) for each in pair]
     np.testing.assert_allclose(np.diff(joint), np.diff(own), rtol=1e-9)
 
 

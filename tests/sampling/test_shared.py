@@ -15,7 +15,7 @@ from bayesring.priors import featured as module
 from tests.sampling import ladder
 
 GAUSSIAN = Gaussian(alpha0=4.0, beta0=3.0, max_precision=20.0)
-OTHER = NormalWishart(extra_degrees=6.0, scale=2.0)
+OTHER = NormalWishart(extra_degrees=6.0, scale=2.0, learned=True)
 SHAPE = (4, 4, 2)
 COORDS = np.array(
     [[0, 0, 0], [1, 1, 0], [0, 2, 1], [1, 0, 1], [2, 2, 0], [0, 1, 1], [2, 0, 1], [0, 0, 0]]

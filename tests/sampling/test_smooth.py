@@ -16,20 +16,20 @@ from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model import ring
 from bayesring.model.joint import draw_prior, simulate
 from bayesring.model.types import Axis, RingSize
-from bayesring.priors import NormalWishart, RingPrior, Smooth, UnitWeights
-from bayesring.priors import smooth as module
+from bayesring.priors import NormalWishart, RingPrior, Smooth, UnitWeights, first_order
+from bayesring.priors.normal_wishart import log_normal_wishart
 from tests.models import name_of
 from tests.sampling.ladder import COORDS, SHAPE, geweke
 from tests.sampling.test_extensions import middle_task
 
 POSITIONS = np.array([0.0, 1.0, 1.25, 3.0])
 GAUSSIAN = Gaussian(alpha0=4.0, beta0=3.0, max_precision=20.0)
-OTHER = NormalWishart(extra_degrees=6.0, scale=2.0)
+OTHER = NormalWishart(extra_degrees=6.0, scale=2.0, learned=True)
 LIMIT = 4.5
 
 
 def ring_prior(positions=POSITIONS, **settings) -> RingPrior:
-    middle = Smooth(**{"extra_degrees": 6.0, "scale": 2.0, **settings})
+    middle = Smooth(**{"extra_degrees": 6.0, "scale": 2.0, "learned": True, **settings})
     axes = [Axis(2), Axis(len(positions), np.asarray(positions)[:, None]), Axis(2)]
     return RingPrior((OTHER, middle, OTHER), UnitWeights()).bind(axes)
 
@@ -97,13 +97,12 @@ def test_hyperparameters_given_the_slices_by_ratios(rng):
     smooth = ring_prior().modes[1]
     core = rng.standard_normal((4, 1, 2, 1))
     for step in (0, 4, 8):
-        parameters, mass = smooth._marginal(core, step)
-        pair = [smooth.draw_hyper(rng, core.shape)._replace(step=np.array([step])) for _ in "ab"]
+        scales = np.array([0.7, 2.0])
+        parameters, mass = smooth._marginal(core, step, scales)
+        own_step = {"step": np.array([step]), "scales": scales}
+        pair = [smooth.draw_hyper(rng, core.shape)._replace(**own_step) for _ in "ab"]
         joint = [smooth.log_prob(core, each) for each in pair]
-        own = [
-            module.log_normal_wishart(module.MeanAndPrecision(*each[:2]), parameters)
-            for each in pair
-        ]
+        own = [log_normal_wishart(each, parameters) for each in pair]
         np.testing.assert_allclose(np.diff(joint), np.diff(own), rtol=1e-8)
         # log p(core, step) = log p(core, mu, Omega, step) - log p(mu, Omega | core, step)
         total = joint[0] - own[0]
@@ -217,13 +216,13 @@ def test_new_positions_are_drawn_from_the_conditional(rng):
     gaps = rng.standard_normal((4, 1))
     length = float(smooth.lengths[8])
     for x in (-1.0, 0.4, 1.1, 2.9, 5.0):
-        chain = module._Growing(POSITIONS, gaps, length)
+        chain = first_order.GrowingChain(POSITIONS, gaps, length)
         mean, variance = chain._conditional(x, int(np.searchsorted(POSITIONS, x)))
         whole = covariance(np.append(POSITIONS, x), length)
         weights = np.linalg.solve(whole[:4, :4], whole[:4, 4])
         np.testing.assert_allclose(mean, weights @ gaps, rtol=1e-9)
         np.testing.assert_allclose(variance, 1 - weights @ whole[:4, 4], rtol=1e-9)
-    chain = module._Growing(POSITIONS, gaps, length)
+    chain = first_order.GrowingChain(POSITIONS, gaps, length)
     np.testing.assert_array_equal(chain.draw(1.25, np.ones(1)), gaps[2])
     once = chain.draw(2.0, np.ones(1))
     np.testing.assert_array_equal(chain.draw(2.0, np.zeros(1)), once)
@@ -241,7 +240,7 @@ def test_zero_is_neither_left_nor_entered_between_wakes(rng):
             scan: int(
                 gibbs.draw_coupled(task._replace(scan=scan), blocks, smooth, hypers[1])[1].step[0]
             )
-            for scan in range(1, 200)
+            for scan in range(1, 600)
         }
         between = {found[scan] for scan in found if scan % gibbs.WAKE}
         assert between == {0} if step == 0 else 0 not in between

@@ -46,7 +46,7 @@ from bayesring.likelihoods import Likelihood
 from bayesring.model.growth import JointGrowth
 from bayesring.model.rank import FixedRank
 from bayesring.model.spec import Model
-from bayesring.model.types import NOTHING, IntArray, RingState
+from bayesring.model.types import NOTHING, FloatArray, IntArray, RingState
 
 FOLDS = "folds"
 """Piece of a checkpoint that holds the ranks of observations left out in folds."""
@@ -165,7 +165,7 @@ class Ensemble:
             scan = min(scan + policy.every, end)
             self._explore(until=scan, adapt=end)
             if scan % policy.every == 0:
-                growth = policy.judge(growth, self._loss(scan // policy.every))
+                growth = policy.judge(growth, self._losses(scan // policy.every))
             strands = growth.strands
             if scan == end and growth.failed:
                 strands = growth.sizes[growth.best]
@@ -178,14 +178,15 @@ class Ensemble:
                 return scan
         return scan
 
-    def _loss(self, look: int) -> float | None:
-        """Held-out loss of all chains together at a look, from one."""
+    def _losses(self, look: int) -> FloatArray | None:
+        """Held-out losses of all chains together at a look, from one."""
         if self._held is None:
             return None
         likelihood = self.chains[0].likelihood or self._likelihood
         given = likelihood.locate(self._held.given, self._held.along)
         pooled = np.mean([chain.looks[look - 1] for chain in self.chains], axis=0)
-        return likelihood.loss(self._held.values, pooled, given)
+        losses = likelihood.losses(self._held.values, pooled)
+        return losses if given.weight is None else losses * given.weight / given.weight.mean()
 
     def _over(self, stage: Stage, begin: int, scan: int, end: int) -> bool:
         """Whether a stage whose end is open ends, by the log likelihoods since it began."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf, log, pi, sqrt
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -47,8 +49,9 @@ class Bernoulli(Likelihood):
     information: ClassVar[float] = 0.25
     binary: ClassVar[bool] = True
     positive_nuisance: ClassVar[bool] = False
-    slice_scale: ClassVar[float] = 1.2
-    slice_degrees: ClassVar[float] = 5.0
+    slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"scale": 1.2, "extra_degrees": 5.0}
+    )
 
     intercept: bool = True
     spread: float = 3.0
@@ -278,11 +281,10 @@ class Bernoulli(Likelihood):
             )
         return 0.0, 1.0
 
-    def loss(self, values: FloatArray, expected: FloatArray, given: Given = NOTHING) -> float:
-        """Mean log loss of the probabilities."""
+    def losses(self, values: FloatArray, expected: FloatArray) -> FloatArray:
+        """Log loss of the probabilities."""
         chance = np.where(values > 0.5, expected, 1.0 - expected)
-        each = np.log(np.maximum(chance, np.finfo(float).tiny))
-        return -float(np.average(each, weights=given.weight))
+        return -np.log(np.maximum(chance, np.finfo(float).tiny))
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log, pi, sqrt
-from typing import ClassVar, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -35,7 +36,7 @@ class CountValued(Likelihood):
     told: ClassVar[str] = "counts"
     discrete: ClassVar[bool] = True
     positive_nuisance: ClassVar[bool] = False
-    slice_degrees: ClassVar[float] = 3.0
+    slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType({"extra_degrees": 3.0})
     carries: ClassVar[frozenset[str]] = frozenset({"weight", "offset", "exposure"})
 
     centre: float | None = None
@@ -239,12 +240,12 @@ class CountValued(Likelihood):
             )
         return 0.0, 1.0
 
-    def loss(self, values: FloatArray, expected: FloatArray, given: Given = NOTHING) -> float:
-        """Mean deviance of a Poisson."""
+    def losses(self, values: FloatArray, expected: FloatArray) -> FloatArray:
+        """Deviance of a Poisson."""
         floor = np.maximum(expected, 1e-12)
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(values > 0, values * np.log(values / floor), 0.0) - values + floor
-        return float(np.average(2 * each, weights=given.weight))
+        return np.asarray(2 * each)
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float

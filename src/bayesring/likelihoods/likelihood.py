@@ -12,8 +12,9 @@ what else is known about each observation, such as its weight.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Self
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -165,10 +166,9 @@ class Likelihood(ABC):
     """Whether values are integers."""
     positive_nuisance: ClassVar[bool] = True
     """Whether all parameters are positive."""
-    slice_scale: ClassVar[float] = 1.0
-    slice_degrees: ClassVar[float] = 0.0
-    """`scale` and `extra_degrees` of the hierarchical prior that goes with this likelihood by
-    default: how large the slices may be before anything is seen, and how sure that is."""
+    slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType({"k0": 0.02, "learned": True})
+    """Parameters of the `NormalWishart` prior that goes with this likelihood by default: how large
+    the slices may be before anything is seen, and how sure that is."""
 
     def initial_nuisance(self) -> FloatArray:
         """Return the initial parameters of a chain."""
@@ -249,8 +249,12 @@ class Likelihood(ABC):
         return False
 
     def loss(self, values: FloatArray, expected: FloatArray, given: Given = NOTHING) -> float:
-        """Mean loss of the `values` (n,) given their expectations; smaller is better."""
-        return float(np.average((values - expected) ** 2, weights=given.weight))
+        """Mean of `losses`."""
+        return float(np.average(self.losses(values, expected), weights=given.weight))
+
+    def losses(self, values: FloatArray, expected: FloatArray) -> FloatArray:
+        """Loss of each of the `values` (n,) given its expectation; smaller is better."""
+        return np.asarray((values - expected) ** 2)
 
     def calibrate(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log, pi
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -45,7 +46,7 @@ class Ordinal(Likelihood):
     discrete: ClassVar[bool] = True
     positive_nuisance: ClassVar[bool] = False
     information: ClassVar[float] = 0.6
-    slice_degrees: ClassVar[float] = 3.0
+    slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType({"extra_degrees": 3.0})
     forgets: ClassVar[bool] = True
 
     levels: int | None = None

@@ -303,9 +303,9 @@ class StudentT(RealValued):
 
     # ---- Held-out values.
 
-    def loss(self, values: FloatArray, expected: FloatArray, given: Given = NOTHING) -> float:
-        """Mean absolute error, which outliers do not rule."""
-        return float(np.average(np.abs(values - expected), weights=given.weight))
+    def losses(self, values: FloatArray, expected: FloatArray) -> FloatArray:
+        """Absolute error, which outliers do not rule."""
+        return np.abs(values - expected)
 
     def calibrate(
         self,

@@ -11,8 +11,14 @@ from numpy.random import Generator
 
 from bayesring.model.rank import Look, StrandGrowth
 from bayesring.model.resizing import add_strands, keep_strands
-from bayesring.model.types import RingState
+from bayesring.model.types import FloatArray, RingState
 from bayesring.priors import RingPrior
+
+CUT = 0.99
+"""Quantile of held-out losses beyond which larger ones count as equal: a few values that nothing
+predicts would otherwise choose the size by chance."""
+NEVER = np.array([np.inf])
+"""Losses before the first look."""
 
 
 class Growth(NamedTuple):
@@ -24,12 +30,12 @@ class Growth(NamedTuple):
     """Which of them the chains have now."""
     looks: int = 0
     """Looks at this size."""
-    loss: float = np.inf
-    """At the last of them."""
+    losses: FloatArray = NEVER
+    """Of every held-out observation at the last of them."""
     best: int = 0
     """Place of the smallest size that no other beats."""
-    least: float = np.inf
-    """Its loss."""
+    least: FloatArray = NEVER
+    """Its losses."""
     failed: int = 0
     """Larger sizes in a row that did not beat it."""
     ended: bool = False
@@ -45,10 +51,12 @@ class JointGrowth(StrandGrowth):
     """A ring of many thin strands, doubled for as long as held-out predictions get better.
 
     Every `every` scans all chains together predict the held-out observations. A size is judged when
-    its loss stands still, or after `patience` looks. It is taken if it beats the best smaller one
-    by the share `gain`: of sizes that predict alike, the smallest is best. After `tries` larger
+    its mean loss stands still, or after `patience` looks. It is taken if it beats the best smaller
+    one by the share `gain`: of sizes that predict alike, the smallest is best. After `tries` larger
     sizes that do not, or at the limit, the ring returns to the best. Without held-out observations
     the ring grows to its limit.
+
+    Where two looks are compared, the largest losses are cut to the quantile `CUT`.
 
     Parameters
     ----------
@@ -74,27 +82,27 @@ class JointGrowth(StrandGrowth):
         """The search before the first look."""
         return Growth(tuple(size.strands for size in self.sizes(shape, information)))
 
-    def judge(self, growth: Growth, loss: float | None) -> Growth:
-        """The search after one more look, at which all chains together had this loss.
+    def judge(self, growth: Growth, losses: FloatArray | None) -> Growth:
+        """The search after one more look, at which all chains together had these losses.
 
-        None if nothing is held out.
+        (n,), one for each held-out observation; None if nothing is held out.
         """
         if growth.ended:
             return growth
         last = growth.place == len(growth.sizes) - 1
-        if loss is None:
+        if losses is None:
             return growth._replace(place=growth.place + (not last), ended=last)
         looks = growth.looks + 1
-        moves = looks < 2 or loss < (1 - self.still) * growth.loss
+        moves = looks < 2 or beats(losses, growth.losses, self.still)
         if moves and looks < self.patience:
-            return growth._replace(looks=looks, loss=loss)
-        if loss < (1 - self.gain) * growth.least:
-            growth = growth._replace(best=growth.place, least=loss, failed=0)
+            return growth._replace(looks=looks, losses=losses)
+        if beats(losses, growth.least, self.gain):
+            growth = growth._replace(best=growth.place, least=losses, failed=0)
         else:
             growth = growth._replace(failed=growth.failed + 1)
         if last or growth.failed == self.tries:
             return growth._replace(place=growth.best, ended=True)
-        return growth._replace(place=growth.place + 1, looks=0, loss=np.inf)
+        return growth._replace(place=growth.place + 1, looks=0, losses=NEVER)
 
     def resized(
         self, rng: Callable[[], Generator], state: RingState, strands: int, prior: RingPrior
@@ -106,3 +114,9 @@ class JointGrowth(StrandGrowth):
         if more < 0:
             return keep_strands(rng(), state, strands, prior)
         return add_strands(rng(), state, more, prior)
+
+
+def beats(losses: FloatArray, others: FloatArray, share: float) -> bool:
+    """Whether the mean loss is smaller by a share; losses beyond `CUT` of either count as that."""
+    most = np.quantile(np.maximum(losses, others), CUT, method="higher")
+    return bool(np.minimum(losses, most).mean() < (1 - share) * np.minimum(others, most).mean())

@@ -13,18 +13,17 @@ from numpy.random import Generator
 
 from bayesring.model.types import Axis, FloatArray, SlicePrior
 from bayesring.priors.many_slopes import (
-    draw_many_slopes,
-    draw_strength,
     draw_strength_prior,
     log_density,
+    update_many,
 )
 from bayesring.priors.mode_prior import CoreShape, Coupling, ModePrior
+from bayesring.priors.normal_wishart import SCANS as NEW_SCALES
 from bayesring.priors.normal_wishart import (
     MeanAndPrecision,
     NormalWishart,
     NormalWishartParameters,
     around_mean,
-    draw_normal_wishart,
 )
 from bayesring.priors.regression import (
     Centring,
@@ -46,8 +45,6 @@ NOTHING = 0.1
 FEW, MOST_ENTRIES = 1500, 2**26
 """Features, or labels, up to which slopes are integrated out, and entries of X up to which a sparse
 one is filled in for that; above, slopes are drawn given s."""
-RENEWED = 0.2
-"""Chance in every scan that many slopes are drawn anew."""
 SCANS = 10
 """Scans over s, many slopes, mu and Omega that start from nothing but slices."""
 
@@ -142,21 +139,24 @@ class Featured(ModePrior):
     def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> FeaturedHyper:
         """Draw s, and move the length scale, with all else integrated out; then all else."""
         if self.is_large:
-            return self._update_many(rng, core, hyper)
+            return update_many(rng, self._wishart, core, self._design, hyper)
         base, strength = self.base, 1.0 if hyper is None else float(hyper.strength[0])
+        scales = self._wishart.first_scales(rng, core) if hyper is None else hyper.scales
         step = 0
         if isinstance(base, Smooth):
             step = base._first_step() if hyper is None else int(hyper.step[0])
-            step = self._move_length(rng, base, core, step, strength)
-        return self._draw_given(rng, core, step)
+            step = self._move_length(rng, base, core, step, strength, scales)
+        return self._draw_given(rng, core, step, scales)
 
     def resized_hyper(
         self, rng: Generator, core: FloatArray, hyper: FeaturedHyper
     ) -> FeaturedHyper:
         """Draw all else at the same length scale."""
         if self.is_large:
-            return self._update_many(rng, core, None)
-        return self._draw_given(rng, core, int(hyper.step[0]))
+            return update_many(rng, self._wishart, core, self._design)
+        return self._draw_given(
+            rng, core, int(hyper.step[0]), self._wishart.first_scales(rng, core)
+        )
 
     def alternatives(self, rng: Generator, hyper: FeaturedHyper) -> tuple[FeaturedHyper, ...]:
         """Those of the base, with the same slopes."""
@@ -233,16 +233,20 @@ class Featured(ModePrior):
         if self.is_large:
             hyper = None
             for _ in range(SCANS):
-                hyper = self._update_many(rng, core, hyper, renew=True)
+                hyper = update_many(rng, self._wishart, core, self._design, hyper, True)
             assert hyper is not None
             return hyper
-        if not isinstance(self.base, Smooth):
-            return self._draw_given(rng, core, 0)
-        steps = range(len(self.base.lengths))
-        masses = [self._masses(self._regressed(core, each), each, STRENGTHS) for each in steps]
-        totals = np.logaddexp.reduce(masses, axis=1)
-        step = int(rng.choice(len(totals), p=np.exp(totals - np.logaddexp.reduce(totals))))
-        return self._draw_given(rng, core, step)
+        scales, step = self._wishart.first_scales(rng, core), 0
+        if isinstance(self.base, Smooth):
+            steps = range(len(self.base.lengths))
+            found = [self._regressed(core, each, scales) for each in steps]
+            masses = [self._masses(own, each, STRENGTHS) for each, own in enumerate(found)]
+            totals = np.logaddexp.reduce(masses, axis=1)
+            step = int(rng.choice(len(totals), p=np.exp(totals - np.logaddexp.reduce(totals))))
+        drawn = self._draw_given(rng, core, step, scales)
+        for _ in range(NEW_SCALES - 1 if self._wishart.learned else 0):
+            drawn = self._draw_given(rng, core, step, drawn.scales)
+        return drawn
 
     # ---- Online EM.
 
@@ -253,7 +257,7 @@ class Featured(ModePrior):
                 f"online EM takes at most {FEW:,} features of a mode, got "
                 f"{self._design.shape[1]:,}; use inference='gibbs'."
             )
-        found = self._regressed(core, 0)
+        found = self._regressed(core, 0, None)
         masses = [found.log_mass(own, spread) for own in STRENGTHS] + _LOG_WEIGHTS
         strength = float(STRENGTHS[int(np.argmax(masses))])
         slopes = found.slopes(strength)
@@ -285,14 +289,19 @@ class Featured(ModePrior):
     ) -> FeaturedHyper:
         own = getattr(shared, "step", np.zeros(1, dtype=np.int64)) if step is None else [step]
         return FeaturedHyper(
-            shared.mean, shared.precision, slopes, np.array([strength]), np.asarray(own)
+            shared.mean,
+            shared.precision,
+            slopes,
+            np.array([strength]),
+            np.asarray(own),
+            shared.scales,
         )
 
     def _of_base(self, hyper: FeaturedHyper) -> Any:
         """The hyperparameters of the base."""
         if isinstance(self.base, Smooth):
-            return SmoothHyper(hyper.mean, hyper.precision, hyper.step)
-        return MeanAndPrecision(hyper.mean, hyper.precision)
+            return SmoothHyper(hyper.mean, hyper.precision, hyper.step, hyper.scales)
+        return self._wishart.of(hyper)
 
     def _fitted(self, hyper: FeaturedHyper) -> FloatArray:
         """X B, (I_d, K)."""
@@ -305,12 +314,12 @@ class Featured(ModePrior):
         chain = self.base._chain(step)
         return chain.a, chain.innovations(self._design)
 
-    def _regressed(self, core: FloatArray, step: int) -> Regressed:
-        """What the slices say of mu, B and Omega at a length scale."""
+    def _regressed(self, core: FloatArray, step: int, scales: FloatArray | None) -> Regressed:
+        """What the slices say of mu, B and Omega at a length scale and scales."""
         slices = core.reshape(len(core), -1)
         if isinstance(self.base, Smooth):
             slices = self.base._chain(step).innovations(slices)
-        prior = self._wishart._prior(slices.shape[1])
+        prior = self._wishart._prior(slices.shape[1], scales)
         ones, design = self._whitened(step)
         centring = Centring(ones, prior.k)
         if step not in self._spectra:
@@ -342,55 +351,34 @@ class Featured(ModePrior):
         return float(_LOG_WEIGHTS[int(np.argmin(np.abs(STRENGTHS - strength)))])
 
     def _move_length(
-        self, rng: Generator, base: Smooth, core: FloatArray, step: int, strength: float
+        self,
+        rng: Generator,
+        base: Smooth,
+        core: FloatArray,
+        step: int,
+        strength: float,
+        scales: FloatArray,
     ) -> int:
         """Metropolis steps of the length scale, with mu, B and Omega integrated out."""
-        mass = self._masses(self._regressed(core, step), step, [strength])[0]
+        mass = self._masses(self._regressed(core, step, scales), step, [strength])[0]
         for _ in range(MOVES):
             other, chance = step + (1 if rng.random() < 0.5 else -1), np.log(rng.random())
             if not 0 <= other < len(base.lengths):
                 continue
-            new = self._masses(self._regressed(core, other), other, [strength])[0]
+            new = self._masses(self._regressed(core, other, scales), other, [strength])[0]
             if chance < new - mass:
                 step, mass = other, new
         return step
 
-    def _draw_given(self, rng: Generator, core: FloatArray, step: int) -> FeaturedHyper:
-        """Draw s, and then mu, B and Omega, at a length scale."""
-        found = self._regressed(core, step)
+    def _draw_given(
+        self, rng: Generator, core: FloatArray, step: int, scales: FloatArray
+    ) -> FeaturedHyper:
+        """Draw s, and then mu, B and Omega, at a length scale and scales; new scales come last."""
+        found = self._regressed(core, step, scales)
         masses = self._masses(found, step, STRENGTHS)
         strength = float(rng.choice(STRENGTHS, p=np.exp(masses - np.logaddexp.reduce(masses))))
         shared, slopes = found.draw(rng, strength)
-        return self._hyper(shared, slopes, strength, step)
-
-    def _update_many(
-        self, rng: Generator, core: FloatArray, hyper: Any, renew: bool = False
-    ) -> FeaturedHyper:
-        """Draw s given B, and B given s by conjugate gradients; mu and Omega given B."""
-        slices, design = core.reshape(len(core), -1), self._design
-        size = slices.shape[1]
-        count, prior = design.shape[1], self._wishart._prior(size)
-        if hyper is None:
-            shared = self._wishart.update_hyper(rng, core)
-            hyper, renew = self._hyper(shared, np.zeros((count, size)), 1.0), True
-        strength, slopes = float(hyper.strength[0]), hyper.slopes
-        if renew or rng.random() < RENEWED:
-            if slopes.any():
-                strength = draw_strength(rng, slopes, hyper.precision)
-            centring = Centring(np.ones(len(slices)), prior.k)
-            slopes = draw_many_slopes(rng, slices, design, centring, hyper.precision, strength)
-        shared = draw_normal_wishart(rng, self._given_slopes(core, slopes, strength))
-        return self._hyper(shared, slopes, strength)
-
-    def _given_slopes(
-        self, core: FloatArray, slopes: FloatArray, strength: float
-    ) -> NormalWishartParameters:
-        """Conditional of (mu, Omega) given B and s: each row of B counts as one more slice."""
-        residual = core.reshape(len(core), -1) - self._design @ slopes
-        own = self._wishart.conditional(residual)
-        return own._replace(
-            nu=own.nu + len(slopes), scale_inverse=own.scale_inverse + slopes.T @ slopes / strength
-        )
+        return self._hyper(self._wishart.with_scales(rng, shared), slopes, strength, step)
 
 
 _LOG_WEIGHTS = np.log(

@@ -13,12 +13,19 @@ from numpy.random import Generator
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv
 
 from bayesring.model.types import FloatArray
-from bayesring.priors.regression import Centring, Design, in_columns
+from bayesring.priors.normal_wishart import (
+    NormalWishart,
+    NormalWishartParameters,
+    draw_normal_wishart,
+)
+from bayesring.priors.regression import Centring, Design, FeaturedHyper, in_columns
 
 WEAKEST, STRONGEST = 2.0**-20, 2.0**10
 """Ends of the range of s; at the lower one features say nothing."""
 TOLERANCE = 1e-6
 """Relative error at which conjugate gradients end."""
+RENEWED = 0.2
+"""Chance in every scan that many slopes are drawn anew."""
 MOST_STEPS = 1000
 """Steps of conjugate gradients, at most."""
 
@@ -67,6 +74,48 @@ def draw_many_slopes(
         lambda slopes: design.T @ centring.twice(design @ slopes) + slopes / strength,
         np.asarray(wanted),
         columns,
+    )
+
+
+def update_many(
+    rng: Generator,
+    prior: NormalWishart,
+    core: FloatArray,
+    design: Design,
+    hyper: FeaturedHyper | None = None,
+    renew: bool = False,
+) -> FeaturedHyper:
+    """Draw s given B, and B given s by conjugate gradients; mu, Omega and scales given B."""
+    slices = core.reshape(len(core), -1)
+    if hyper is None:
+        shared, strength, renew = prior.update_hyper(rng, core), 1.0, True
+        slopes = np.zeros((design.shape[1], slices.shape[1]))
+    else:
+        shared, slopes = prior.of(hyper), hyper.slopes
+        strength = float(hyper.strength[0])
+    if renew or rng.random() < RENEWED:
+        if slopes.any():
+            strength = draw_strength(rng, slopes, shared.precision)
+        centring = Centring(np.ones(len(slices)), prior.k0)
+        slopes = draw_many_slopes(rng, slices, design, centring, shared.precision, strength)
+    given = given_slopes(prior, slices - design @ slopes, slopes, strength, shared.scales)
+    mean, precision, scales = prior.with_scales(rng, draw_normal_wishart(rng, given))
+    return FeaturedHyper(
+        mean, precision, slopes, np.array([strength]), np.zeros(1, dtype=np.int64), scales
+    )
+
+
+def given_slopes(
+    prior: NormalWishart,
+    residual: FloatArray,
+    slopes: FloatArray,
+    strength: float,
+    scales: FloatArray,
+) -> NormalWishartParameters:
+    """Conditional of (mu, Omega) given B and s: each row of B counts as one more slice."""
+    own = prior.conditional(residual, scales=scales)
+    return own._replace(
+        nu=own.nu + len(slopes), scale_inverse=own.scale_inverse + slopes.T @ slopes / strength
     )
 
 

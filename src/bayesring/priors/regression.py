@@ -37,6 +37,8 @@ class FeaturedHyper(NamedTuple):
     """s, (1,)."""
     step: IntArray
     """(1,), which length scale if the mode is ordered, otherwise 0."""
+    scales: FloatArray
+    """s, (K,), as in `NormalWishart`: the diagonal of W0^-1."""
 
 
 class FeaturedParameters(NamedTuple):

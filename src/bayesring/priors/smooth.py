@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -13,13 +12,20 @@ from numpy.random import Generator
 from scipy.linalg import solve_triangular
 
 from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
+from bayesring.priors.first_order import (
+    CLOSEST,
+    ChainSteps,
+    GrowingChain,
+    deltas_of,
+    links_of,
+)
 from bayesring.priors.mode_prior import CoreShape, Coupling, ModePrior
 from bayesring.priors.normal_wishart import (
+    SCANS,
     MeanAndPrecision,
     NormalWishart,
     NormalWishartParameters,
     draw_normal_wishart,
-    log_normal_wishart,
 )
 
 STEPS = 4
@@ -28,9 +34,6 @@ SHORTEST, LONGEST = 0.25, 8.0
 """Ends of the grid, as multiples of the median gap between positions and of their range."""
 START = 0.1
 """Length scale to start from, as a fraction of the range of the positions."""
-CLOSEST = 1e-7
-"""Length scales that neighbours are apart at least: closer ones could not be told apart, and no
-matrix of them be factorised."""
 MOVES = 8
 """Metropolis steps of the length scale in each scan, given the slices."""
 UNORDERED = 0.1
@@ -46,6 +49,8 @@ class SmoothHyper(NamedTuple):
     """Omega, (K, K)."""
     step: IntArray
     """(1,), which length scale of the grid; 0 is the length zero, without order."""
+    scales: FloatArray
+    """s, (K,), as in `NormalWishart`."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Smooth(ModePrior):
 
     Parameters
     ----------
-    k0, scale, extra_degrees : as in `NormalWishart`
+    k0, scale, extra_degrees, learned : as in `NormalWishart`
     positions : (I_d,), increasing or decreasing; set when the prior is bound to a mode
 
     Examples
@@ -73,6 +78,7 @@ class Smooth(ModePrior):
     scale: float = 1.0
     extra_degrees: float = 0.0
     positions: tuple[float, ...] = ()
+    learned: bool = False
 
     learns_scale: ClassVar[bool] = True
     coupling: ClassVar[Coupling] = Coupling.CHAIN
@@ -94,12 +100,12 @@ class Smooth(ModePrior):
     @property
     def exchangeable(self) -> NormalWishart:
         """Prior of (mu, Omega), and of the slices without order."""
-        return NormalWishart(self.k0, self.scale, self.extra_degrees)
+        return NormalWishart(self.k0, self.scale, self.extra_degrees, self.learned)
 
     @classmethod
     def along(cls, prior: NormalWishart) -> Smooth:
         """The ordered form of an exchangeable prior."""
-        return cls(prior.k0, prior.scale, prior.extra_degrees)
+        return cls(prior.k0, prior.scale, prior.extra_degrees, learned=prior.learned)
 
     @cached_property
     def lengths(self) -> FloatArray:
@@ -130,7 +136,8 @@ class Smooth(ModePrior):
         """Draw (mu, Omega) and the length scale from their priors."""
         weights = np.exp(self._log_weights)
         step = rng.choice(weights.size, p=weights / weights.sum())
-        return SmoothHyper(*self.exchangeable.draw_hyper(rng, shape), np.array([step]))
+        mean, precision, scales = self.exchangeable.draw_hyper(rng, shape)
+        return SmoothHyper(mean, precision, np.array([step]), scales)
 
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: SmoothHyper) -> FloatArray:
         """Draw the slices one after the other."""
@@ -143,23 +150,29 @@ class Smooth(ModePrior):
         return np.asarray((hyper.mean + gaps).reshape(shape))
 
     def update_hyper(self, rng: Generator, core: FloatArray, hyper: Any = None) -> SmoothHyper:
-        """Move the length scale with (mu, Omega) integrated out, then draw these given it (27)."""
-        step = self._first_step() if hyper is None else int(hyper.step[0])
-        parameters, mass = self._marginal(core, step)
-        for _ in range(MOVES if hyper is not None else 0):
+        """Move the length scale with (mu, Omega) integrated out, then draw these given it (27).
+
+        The scales come last, given Omega.
+        """
+        if hyper is None:
+            step, scales = self._first_step(), self.exchangeable.first_scales(rng, core)
+            return self._draw_given(rng, core, step, scales)
+        step, scales = int(hyper.step[0]), hyper.scales
+        mass = self._marginal(core, step, scales)[1]
+        for _ in range(MOVES):
             other = step + (1 if rng.random() < 0.5 else -1)
             chance = np.log(rng.random())
             if not 0 <= other < len(self.lengths):
                 continue
-            found, new_mass = self._marginal(core, other)
+            new_mass = self._marginal(core, other, scales)[1]
             if chance < new_mass - mass:
-                step, parameters, mass = other, found, new_mass
-        return SmoothHyper(*draw_normal_wishart(rng, parameters), np.array([step]))
+                step, mass = other, new_mass
+        return self._draw_given(rng, core, step, scales)
 
     def resized_hyper(self, rng: Generator, core: FloatArray, hyper: SmoothHyper) -> SmoothHyper:
         """Draw (mu, Omega) at the same length scale."""
-        parameters, _ = self._marginal(core, int(hyper.step[0]))
-        return SmoothHyper(*draw_normal_wishart(rng, parameters), hyper.step)
+        scales = self.exchangeable.first_scales(rng, core)
+        return self._draw_given(rng, core, int(hyper.step[0]), scales)
 
     def alternatives(self, rng: Generator, hyper: SmoothHyper) -> tuple[SmoothHyper, ...]:
         """The length scale as it is, and the next longer or shorter one."""
@@ -201,9 +214,8 @@ class Smooth(ModePrior):
             - size * np.sum(np.log(chain.v))
             - np.sum((gaps @ hyper.precision) * gaps)
         )
-        shared = MeanAndPrecision(hyper.mean, hyper.precision)
         weights = self._log_weights
-        log_shared = log_normal_wishart(shared, self.exchangeable._prior(size))
+        log_shared = self.exchangeable.log_shared(hyper)
         return float(log_core + log_shared + weights[step] - np.log(np.sum(np.exp(weights))))
 
     def new_slices(
@@ -226,7 +238,7 @@ class Smooth(ModePrior):
         gaps = core.reshape(len(core), -1) - shared.mean
         if axis.positions is None:
             return np.asarray((shared.mean + spread).reshape(noise.shape))
-        chain = _Growing(self._x, gaps, self.length(shared))
+        chain = GrowingChain(self._x, gaps, self.length(shared))
         for place, x in enumerate(self._direction * axis.positions[:, 0]):
             spread[place] = chain.draw(float(x), spread[place])
         return np.asarray((shared.mean + spread).reshape(noise.shape))
@@ -247,7 +259,7 @@ class Smooth(ModePrior):
             return self.exchangeable.slice_prior(core, common)
         x = np.append(self._x, self._direction * axis.positions[:, 0])
         order = np.argsort(x, kind="stable")
-        links = _links(np.diff(x[order]), self.length(shared))
+        links = links_of(np.diff(x[order]), self.length(shared))
         factors, linear = np.empty(axis.n), np.empty((axis.n, len(omega)))
         between = np.zeros(axis.n - 1)
         for place in np.flatnonzero(order >= len(slices)):
@@ -292,23 +304,36 @@ class Smooth(ModePrior):
         return 1 + int(np.argmin(np.abs(np.log(lengths[1:] / aim))))
 
     def _draw_shared(self, rng: Generator, core: FloatArray) -> SmoothHyper:
-        """Length scale and (mu, Omega) given the slices."""
-        masses = [self._marginal(core, step)[1] for step in range(len(self.lengths))]
+        """Length scale, (mu, Omega) and s given nothing but the slices."""
+        scales = self.exchangeable.first_scales(rng, core)
+        masses = [self._marginal(core, step, scales)[1] for step in range(len(self.lengths))]
         chances = np.exp(masses - np.max(masses))
         step = int(rng.choice(len(chances), p=chances / chances.sum()))
-        shared = draw_normal_wishart(rng, self._marginal(core, step)[0])
-        return SmoothHyper(*shared, np.array([step]))
+        drawn = self._draw_given(rng, core, step, scales)
+        for _ in range(SCANS - 1 if self.learned else 0):
+            drawn = self._draw_given(rng, core, step, drawn.scales)
+        return drawn
 
-    def _chain(self, step: int) -> _Chain:
+    def _draw_given(
+        self, rng: Generator, core: FloatArray, step: int, scales: FloatArray
+    ) -> SmoothHyper:
+        """(mu, Omega) given a length scale and scales, and new scales given these."""
+        mean, precision = draw_normal_wishart(rng, self._marginal(core, step, scales)[0])
+        drawn = self.exchangeable.draw_scales(rng, np.diag(precision))
+        return SmoothHyper(mean, precision, np.array([step]), drawn)
+
+    def _chain(self, step: int) -> ChainSteps:
         length = self.lengths[step]
         gaps = np.diff(self._x)
-        deltas = np.append(np.inf, _deltas(gaps, length))
-        return _Chain(np.exp(-deltas), -np.expm1(-2 * deltas), np.sqrt(np.tanh(0.5 * deltas)))
+        deltas = np.append(np.inf, deltas_of(gaps, length))
+        return ChainSteps(np.exp(-deltas), -np.expm1(-2 * deltas), np.sqrt(np.tanh(0.5 * deltas)))
 
-    def _marginal(self, core: FloatArray, step: int) -> tuple[NormalWishartParameters, float]:
+    def _marginal(
+        self, core: FloatArray, step: int, scales: FloatArray
+    ) -> tuple[NormalWishartParameters, float]:
         """Conditional of (mu, Omega), and log p(core, ell) without them up to a constant (27)."""
         chain, slices = self._chain(step), core.reshape(len(core), -1)
-        prior = self.exchangeable._prior(slices.shape[1])
+        prior = self.exchangeable._prior(slices.shape[1], scales)
         innovations = chain.innovations(slices)
         k = prior.k + float(np.sum(chain.a**2))
         m = chain.a @ innovations / k
@@ -322,68 +347,3 @@ class Smooth(ModePrior):
         )
         parameters = NormalWishartParameters(m, k, nu, scale_inverse)
         return parameters, float(mass + self._log_weights[step])
-
-
-class _Chain(NamedTuple):
-    """The process at one length scale: slice i is rho_i times the one before plus innovations."""
-
-    rho: FloatArray
-    """(I,), exp(-delta_i); zero for the first slice."""
-    v: FloatArray
-    """(I,), 1 - rho_i^2."""
-    a: FloatArray
-    """(I,), (1 - rho_i) / sqrt(v_i) = sqrt(tanh(delta_i / 2))."""
-
-    def innovations(self, slices: FloatArray) -> FloatArray:
-        """z_i = (g_i - rho_i g_{i-1}) / sqrt(v_i), independent N(a_i mu, Omega^-1)."""
-        before = np.concatenate([np.zeros((1, slices.shape[1])), slices[:-1]])
-        gaps = slices - self.rho[:, None] * before
-        return np.asarray(gaps / np.sqrt(self.v)[:, None])
-
-
-def _links(gaps: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
-    """rho and v = 1 - rho^2 of every gap."""
-    deltas = _deltas(gaps, length)
-    return np.exp(-deltas), -np.expm1(-2 * deltas)
-
-
-def _deltas(gaps: FloatArray, length: float) -> FloatArray:
-    """Gaps in length scales; what is closer than `CLOSEST` counts as that far apart."""
-    return np.maximum(gaps / length, CLOSEST) if length > 0 else np.full(gaps.size, np.inf)
-
-
-class _Growing:
-    """A chain of slices, as deviations from their mean, that new positions join one by one."""
-
-    def __init__(self, positions: FloatArray, gaps: FloatArray, length: float) -> None:
-        self._positions, self._gaps, self._length = positions.tolist(), list(gaps), length
-
-    def draw(self, x: float, spread: FloatArray) -> FloatArray:
-        """Deviation at a new position from its conditional given the chain, equation (28)."""
-        at = bisect_left(self._positions, x)
-        if at < len(self._positions) and self._positions[at] == x:
-            return np.asarray(self._gaps[at])
-        mean, variance = self._conditional(x, at)
-        drawn = np.asarray(mean + np.sqrt(variance) * spread)
-        self._positions.insert(at, x)
-        self._gaps.insert(at, drawn)
-        return drawn
-
-    def _conditional(self, x: float, at: int) -> tuple[FloatArray, float]:
-        """Mean and variance factor given the slices before and after."""
-        if self._length == 0:
-            return np.zeros_like(self._gaps[0]), 1.0
-        before = np.inf if at == 0 else (x - self._positions[at - 1]) / self._length
-        after = np.inf
-        if at < len(self._positions):
-            after = (self._positions[at] - x) / self._length
-        if np.isinf(before) or np.isinf(after):
-            r = np.exp(-min(before, after))
-            end = self._gaps[0] if at == 0 else self._gaps[-1]
-            return r * end, float(-np.expm1(-2 * min(before, after)))
-        # w1 = sinh b / sinh(a + b) and so on, without overflow
-        total = -np.expm1(-2 * (before + after))
-        w1 = np.exp(-before) * -np.expm1(-2 * after) / total
-        w2 = np.exp(-after) * -np.expm1(-2 * before) / total
-        variance = np.expm1(-2 * before) * np.expm1(-2 * after) / total
-        return w1 * self._gaps[at - 1] + w2 * self._gaps[at], float(variance)
