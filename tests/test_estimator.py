@@ -76,7 +76,7 @@ def test_every_order_recovers_a_planted_ring(order):
     X, y, X_test, y_test = planted(order, 600, 0.1, shape, rank)
     model = TensorRing(rank + 1, shape=shape, **QUICK | {"warmup": 150, "draws": 100, "chains": 2})
     model.fit(X, y)
-    assert metrics.rmse(y_test, model.predict(X_test)) < 1.25 * 4 * 0.1
+    assert metrics.rmse(y_test, model.predict(X_test)) < 1.35 * 4 * 0.1
     lower, upper = model.predict_interval(X_test)
     assert 0.82 < metrics.coverage(y_test, lower, upper) < 0.97
     assert model.score(X_test, y_test) > 0.97

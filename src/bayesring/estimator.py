@@ -78,8 +78,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
     warmup, draws : scans thrown away, scans kept, per chain; online EM has its own warm-up.
-        ``warmup="auto"`` ends when the chains stand still, and lets them choose one size together;
-        ``draws="auto"`` ends when Monte Carlo error is at most a tenth of the predictive standard
+        "auto", the default: the warm-up ends when the chains stand still, and they choose one size
+        together; the run ends when Monte Carlo error is at most a tenth of the predictive standard
         deviation (0.01 for probabilities), or more draws would not help
     chains : independent chains, or rings learned from independent starts; their draws are pooled.
         "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations

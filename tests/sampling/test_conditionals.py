@@ -200,7 +200,7 @@ def log_normal_gamma(prior, core, hyper):
 
 
 def log_conditional_normal_wishart(prior, core, hyper):
-    return log_normal_wishart(hyper, prior.conditional(core, scales=hyper.scales))
+    return log_normal_wishart(hyper, prior.given_scales(core, hyper.scales))
 
 
 LOG_CONDITIONAL = {

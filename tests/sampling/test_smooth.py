@@ -17,6 +17,7 @@ from bayesring.model import ring
 from bayesring.model.joint import draw_prior, simulate
 from bayesring.model.types import Axis, RingSize
 from bayesring.priors import NormalWishart, RingPrior, Smooth, UnitWeights, first_order
+from bayesring.priors import smooth as module
 from bayesring.priors.normal_wishart import log_normal_wishart
 from tests.models import name_of
 from tests.sampling.ladder import COORDS, SHAPE, geweke

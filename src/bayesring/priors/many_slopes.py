@@ -113,7 +113,7 @@ def given_slopes(
     scales: FloatArray,
 ) -> NormalWishartParameters:
     """Conditional of (mu, Omega) given B and s: each row of B counts as one more slice."""
-    own = prior.conditional(residual, scales=scales)
+    own = prior.given_scales(residual, scales)
     return own._replace(
         nu=own.nu + len(slopes), scale_inverse=own.scale_inverse + slopes.T @ slopes / strength
     )

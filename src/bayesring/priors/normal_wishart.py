@@ -130,12 +130,16 @@ class NormalWishart(ModePrior):
         return self
 
     def conditional(
-        self,
-        core: FloatArray,
-        spread: FloatArray | None = None,
-        scales: FloatArray | None = None,
+        self, core: FloatArray, spread: FloatArray | None = None
     ) -> NormalWishartParameters:
-        """Conditional of (mu, Omega) given the slices and s, by default its mean, equation (12)."""
+        """Conditional of (mu, Omega) given the slices, all scales being `scale`."""
+        found = self.given_scales(core, np.full(prod(core.shape[1:]), self.scale))
+        if spread is None:
+            return found
+        return found._replace(scale_inverse=found.scale_inverse + spread)
+
+    def given_scales(self, core: FloatArray, scales: FloatArray) -> NormalWishartParameters:
+        """Conditional of (mu, Omega) given the slices and s, equation (12)."""
         slices = core.reshape(len(core), -1)
         n_slices, size = slices.shape
         prior = self._prior(size, scales)
@@ -144,8 +148,6 @@ class NormalWishart(ModePrior):
         k_n = prior.k + n_slices
         shift = prior.k * n_slices / k_n * np.outer(average, average)
         scale_inverse = prior.scale_inverse + centred.T @ centred + shift
-        if spread is not None:
-            scale_inverse += spread
         return NormalWishartParameters(
             n_slices * average / k_n, k_n, prior.nu + n_slices, scale_inverse
         )
@@ -159,7 +161,7 @@ class NormalWishart(ModePrior):
         """
         scales = self.first_scales(rng, core) if hyper is None else hyper.scales
         for _ in range(SCANS if self.learned and hyper is None else 1):
-            shared = draw_normal_wishart(rng, self.conditional(core, scales=scales))
+            shared = draw_normal_wishart(rng, self.given_scales(core, scales))
             drawn = self.with_scales(rng, shared)
             scales = drawn.scales
         return drawn
