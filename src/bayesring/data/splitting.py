@@ -23,9 +23,8 @@ from bayesring.kernels.hashing import choose_cells
 from bayesring.model.types import Given, IntArray
 
 SHARE = 0.1
-FEWEST, MOST, MOST_ALIKE = 50, 1_000, 4_000
-"""About the minimum and maximum size of the held-out set; below the minimum nothing is held out.
-More if whole fibres are held out, whose cells say the same."""
+FEWEST, MOST = 50, 4_000
+"""About the minimum and maximum size of the held-out set; below the minimum nothing is held out."""
 
 
 class Held(NamedTuple):
@@ -63,10 +62,10 @@ def rule_for(n: int, known: NDArray[np.bool] | None, seed: int) -> HoldOutRule:
     """What to hold out of `n` observations, given which cells are known; None if too many are."""
     key = hash_key(seed)
     pattern = SCATTERED if known is None else pattern_of(known)
+    share = min(SHARE, MOST / n)
     if known is None or pattern.mode is None:
-        return HoldOutRule(key, min(SHARE, MOST / n))
+        return HoldOutRule(key, share)
     rng = Generator(Philox(SeedSequence([seed, n])))
-    share = min(SHARE, MOST_ALIKE / n)
     return HoldOutRule(key, share, pattern, hold_out_alike(known, pattern, rng, share))
 
 
