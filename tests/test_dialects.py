@@ -16,9 +16,10 @@ import pytest
 from pyarrow import dataset, parquet
 
 from bayesring import TensorRing
+from bayesring.data import spreadsheets
 from bayesring.data.cellnumbers import cell_numbers, rows_among
 from bayesring.data.dialects import Dialect
-from bayesring.data.files import read_data
+from bayesring.data.files import check_output, read_data, write_table
 from bayesring.data.matching import comparable
 
 QUICK = {"rank": 1, "warmup": 2, "draws": 2, "chains": 1, "random_state": 0, "progress": False}
@@ -183,6 +184,42 @@ def test_bad_spreadsheets(tmp_path, rows, message):
     (tmp_path / "y.xlsx").write_bytes(b"no zip")
     with pytest.raises(ValueError, match=r"y\.xlsx is not a \.xlsx file: "):
         read(tmp_path / "y.xlsx")
+
+
+def test_spreadsheets_are_written_with_text_as_text(tmp_path):
+    """What would be a formula stays text, numbers stay numbers, and all comes back as it was."""
+    path = str(tmp_path / "x.xlsx")
+    table = pa.table(
+        {
+            "site": ["=1+1", "@a", "Ås"],
+            "id": [1, 2**60 + 1, 3],
+            "day": pa.array([0, 1, 2], pa.timestamp("s")),
+            "mean": [1.5, float("nan"), -2.0],
+        }
+    )
+    check_output("input.csv", path)
+    write_table(path, table)
+    sheet = openpyxl.load_workbook(path)["bayesring"]
+    assert [cell.data_type for cell in sheet["A"]] == ["s"] * 4
+    assert sheet["A2"].value == "=1+1"
+    assert sheet["B3"].value == str(2**60 + 1)
+    assert sheet["C3"].value == pd.Timestamp("1970-01-01 00:00:01")
+    assert [sheet[f"D{row}"].value for row in (2, 3, 4)] == [1.5, None, -2.0]
+    back = read_data(path)
+    assert back.column("site").to_pylist() == ["=1+1", "@a", "Ås"]
+    assert back.column("id").to_pylist() == [1, 2**60 + 1, 3]
+    with pytest.raises(ValueError, match="safe cells are for CSV"):
+        check_output("input.csv", path, safe_cells=True)
+    with pytest.raises(ValueError, match="a sheet cannot hold the text"):
+        write_table(path, pa.table({"site": ["a\x01b"]}))
+    assert openpyxl.load_workbook(path)["bayesring"]["A2"].value == "=1+1"  # as it was
+
+
+def test_a_table_with_more_rows_than_a_sheet_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(spreadsheets, "MOST_ROWS", 3)
+    write_table(str(tmp_path / "x.xlsx"), pa.table({"a": [1, 2]}))
+    with pytest.raises(ValueError, match="at most 2 rows below its header, but the result has 3"):
+        write_table(str(tmp_path / "x.xlsx"), pa.table({"a": [1, 2, 3]}))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

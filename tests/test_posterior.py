@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
+from bayesring.engine import protocol
 from bayesring.engine.threads import Threads
 from bayesring.infer.state import Draws
-from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.likelihoods import Bernoulli, Gaussian, StudentT
 from bayesring.model import ring
 from bayesring.model.types import RingSize
 from bayesring.posterior import Posterior
@@ -151,14 +154,14 @@ def test_samples_pair_every_ring_with_its_own_noise(rng, coords):
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=repr)
 @pytest.mark.parametrize("cells", [1, 7, 2**20])
 def test_whole_tensor_equals_cell_by_cell(rng, likelihood, cells, monkeypatch):
-    monkeypatch.setattr(posterior_module, "DENSE_CELLS", cells)
+    monkeypatch.setattr(posterior_module, "PORTION", cells)
     posterior = make_posterior(rng, likelihood)
     everywhere = np.stack([index.ravel() for index in np.indices(SHAPE)], axis=1)
     for noise in (True, False):
         tensor = posterior.tensor(noise)
         by_cell = posterior.moments(everywhere, noise)
         for one, two in zip(tensor, by_cell, strict=True):
-            np.testing.assert_allclose(one.ravel(), two, rtol=1e-8, atol=1e-9)
+            np.testing.assert_allclose(one.ravel(), two, rtol=1e-10, atol=1e-12)
 
 
 def test_a_part_of_the_levels_is_a_part_of_the_tensor(rng):
@@ -169,25 +172,68 @@ def test_a_part_of_the_levels_is_a_part_of_the_tensor(rng):
     np.testing.assert_allclose(part, whole[np.ix_(*levels)])
 
 
-def test_chunks_change_nothing(rng, coords, monkeypatch):
-    posterior = make_posterior(rng, Gaussian())
-    whole = posterior.moments(coords), posterior.interval(coords, 0.9)
-    monkeypatch.setattr(posterior_module, "CHUNK_BYTES", 8 * posterior.n_draws * 7)
-    pieces = posterior.moments(coords), posterior.interval(coords, 0.9)
-    np.testing.assert_array_equal(whole, pieces)
+def plain_moments(posterior, coords, noise):
+    """By NumPy, from the entries of every draw."""
+    f, nuisance = all_entries(posterior, coords), posterior.nuisance
+    means = posterior.likelihood.mean(f, nuisance)
+    variance = means.var(axis=0)
+    if noise:
+        variance = variance + posterior.likelihood.variance(f, nuisance).mean(axis=0)
+    return means.mean(axis=0), np.sqrt(variance)
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=repr)
-@pytest.mark.parametrize("box", [0, 10**9])
+@pytest.mark.parametrize(("sparse", "most"), [(0, 2**13), (10**9, 2**13), (4, 7), (4, 2**13)])
 @pytest.mark.parametrize("noise", [True, False])
-def test_the_summary_is_moments_and_interval(rng, coords, likelihood, box, noise, monkeypatch):
-    """By boxes, if they may be as large as they like, and cell by cell, if they may not."""
-    monkeypatch.setattr(posterior_module, "DENSE_BOX", box)
+def test_cells_by_tables_and_apart(rng, coords, likelihood, sparse, most, noise, monkeypatch):
+    """All by matrix products, none, and in small pieces: up to rounding, it is the same."""
+    monkeypatch.setattr(protocol, "SPARSE", sparse)
+    monkeypatch.setattr(posterior_module, "FEWEST", min(most, 64))
+    monkeypatch.setattr(posterior_module, "MOST", most)
+    monkeypatch.setattr(posterior_module, "WIDE", 2)
     posterior = make_posterior(rng, likelihood)
     found = posterior.summarise(coords, 0.8, noise)
-    expected = (*posterior.moments(coords, noise), *posterior.interval(coords, 0.8, noise))
-    for one, two in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-8, atol=1e-12)
+    mean, deviation = plain_moments(posterior, coords, noise)
+    location, scale = posterior.location, posterior.scale
+    np.testing.assert_allclose(found.mean, location + scale * mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.std, scale * deviation, rtol=1e-9)
+    for one, two in zip(found[2:], posterior.interval(coords, 0.8, noise), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)
+
+
+def test_threads_do_not_change_a_bit(rng, monkeypatch):
+    """Many pieces of unequal work, with gaps between the cells."""
+    monkeypatch.setattr(posterior_module, "FEWEST", 3)
+    monkeypatch.setattr(posterior_module, "MOST", 3)
+    posterior = make_posterior(rng, StudentT())
+    cells = random_coords(rng, SHAPE, 30)
+    one, many = (replace(posterior, engine=Threads(jobs)).summarise(cells, 0.9) for jobs in (1, 5))
+    np.testing.assert_array_equal(one, many)
+
+
+def test_shapes_of_more_cells_than_numbers(rng, monkeypatch):
+    """Cells then cannot be numbered, and repeated ones are worked out again."""
+    posterior = make_posterior(rng, Gaussian())
+    cells = random_coords(rng, SHAPE, 30)
+    expected = posterior.summarise(cells, 0.9)
+    monkeypatch.setattr(posterior_module, "MOST_NUMBERED", 10)
+    for one, two in zip(posterior.summarise(cells, 0.9), expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)
+
+
+def test_cells_that_are_done_are_reported(rng, coords):
+    done = []
+    posterior = replace(make_posterior(rng, Gaussian()), report=done.append)
+    posterior.interval(coords, 0.9)
+    assert sum(done) == len(np.unique(coords, axis=0))
+
+
+def test_the_summary_may_have_medians(rng, coords):
+    posterior = make_posterior(rng, Gaussian())
+    mean, median = (posterior.summarise(coords, 0.8, point=point) for point in ("mean", "median"))
+    np.testing.assert_array_equal(mean[1:], median[1:])
+    np.testing.assert_allclose(median.mean, posterior.medians(coords), rtol=1e-10)
+    assert np.abs(median.mean - mean.mean).max() > 1e-3
 
 
 def test_the_summary_is_of_probabilities_where_there_are_two_values(rng, coords):
@@ -199,7 +245,8 @@ def test_the_summary_is_of_probabilities_where_there_are_two_values(rng, coords)
 
 
 def test_the_order_of_cells_does_not_change_a_bit_of_the_summary(rng, coords, monkeypatch):
-    monkeypatch.setattr(posterior_module, "CHUNK_BYTES", 8 * 10 * 7)
+    monkeypatch.setattr(posterior_module, "FEWEST", 7)
+    monkeypatch.setattr(posterior_module, "MOST", 7)
     posterior = make_posterior(rng, Gaussian())
     order = rng.permutation(np.repeat(np.arange(len(coords)), 2))
     turned = posterior.summarise(coords[order], 0.9)

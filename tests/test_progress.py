@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 
 import pytest
 from rich.console import Console
@@ -56,3 +57,25 @@ def test_totals_that_nobody_knows_are_not_made_up(monkeypatch, warmup):
 def test_what_does_not_fit_is_left_out_as_a_whole():
     assert shortened(["rank 2", "noise 0.1", "error 12345"], 17) == "rank 2  noise 0.1"
     assert shortened(["rank 2", "noise 0.1"], 16) == "rank 2"
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_predictions_show_a_bar_when_they_take_long(monkeypatch, capsys, patience):
+    """Cells of all threads are counted, and what takes a moment stays quiet."""
+    monkeypatch.setattr(progress, "STEP_PATIENCE", patience)
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, legacy_windows=False)
+    monkeypatch.setattr(progress, "Console", lambda **_: console)
+    with progress.cell_progress(True, 2_000_000) as report:
+        threads = [threading.Thread(target=report, args=(500_000,)) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    seen = _plain(console.file.getvalue())
+    assert ("1,500,000 of 2,000,000 cells" in seen) == (patience == 0.0)
+    assert bool(seen) == (patience == 0.0)
+
+
+def test_no_bar_if_none_is_wanted():
+    with progress.cell_progress(False, 10) as report:
+        assert report is None

@@ -245,7 +245,8 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         [1.0, 1.0, 1.0, 1.0]
         """
         posterior, coords = self._locate(X)
-        one, _ = posterior.moments(coords)
+        with self._shown(posterior, len(coords)) as shown:
+            one, _ = shown.moments(coords)
         return np.column_stack([1.0 - one, one])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -219,7 +219,8 @@ def fill_gaps(
     missing, posterior = container.missing, ring.posterior_
     coords = turned(renumbered_in(container.labels, ring.labels_, missing), ring.symmetric_)
     nothing = Prediction(*np.empty((4, 0)))
-    found = posterior.summarise(coords, level) if len(missing) else nothing
+    with ring._shown(posterior, len(missing)) as shown:
+        found = shown.summarise(coords, level) if len(missing) else nothing
     binary = posterior.likelihood.binary
     pairs = [
         (Statistic(name, KEEP[name], level, binary), numbers)

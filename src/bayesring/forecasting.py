@@ -81,9 +81,9 @@ class Forecasting(Predicting):
             new if own == place else (added[own - (own > place)] if added else new[:0])
             for own in range(len(sizes))
         )
-        found = widen(posterior, self.prior_, grown, self.seed_).summarise(
-            turned(coords, self.symmetric_), check_level(level)
-        )
+        wider = widen(posterior, self.prior_, grown, self.seed_)
+        with self._shown(wider, len(coords)) as reporting:
+            found = reporting.summarise(turned(coords, self.symmetric_), check_level(level))
         labels = self._grown(grown)
         if self.table_kind_ not in NO_TABLE:
             return inputs.table_of_cells(self.table_kind_, labels, coords, found._asdict())

@@ -88,6 +88,12 @@ class Asked(NamedTuple):
     model: Any
     level: float
     noise: bool | None = None
+    point: str = "mean"
+
+    @property
+    def columns(self) -> dict[str, float]:
+        """What a table of predictions has besides its keys, by name."""
+        return dict.fromkeys((self.point, *STATISTICS[1:]), 0.0)
 
 
 STATISTICS = ("mean", "std", "lower", "upper")
@@ -104,7 +110,7 @@ def predict_frame(cells: Any, asked: Asked) -> Any:
                 f"X names {name!r}, which is not a column of the table; its columns are "
                 f"{list(cells.columns)}."
             )
-    meta = cells._meta[names].assign(**dict.fromkeys(STATISTICS, 0.0))
+    meta = cells._meta[names].assign(**asked.columns)
     return map_frames(_predicted, cells, _for_workers(asked), meta.iloc[:0])
 
 
@@ -127,14 +133,15 @@ def _for_workers(asked: Asked) -> Asked:
     model.posterior_ = replace(model.posterior_, engine=ONE_THREAD)
     model.observed_ = model.held_out_ = None
     model.estimates_, model.trace_ = [], ()
+    model.progress = False
     return asked._replace(model=model)
 
 
 def _predicted(part: Any, asked: Asked) -> Any:
     """Predictions for a partition; runs on a worker."""
     if not len(part):
-        return part[list(asked.model.labels_.names)].assign(**dict.fromkeys(STATISTICS, 0.0))
-    return asked.model.predict_table(part, asked.level, noise=asked.noise)
+        return part[list(asked.model.labels_.names)].assign(**asked.columns)
+    return asked.model.predict_table(part, asked.level, noise=asked.noise, point=asked.point)
 
 
 def _filled(part: Any, asked: Asked) -> Any:

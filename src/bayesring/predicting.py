@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -95,9 +97,10 @@ class Predicting(Inspecting):
         """
         check_choice(point, "point", ("mean", "median"))
         posterior, coords = self._locate(X)
-        mean, deviation = posterior.moments(coords, noise)
-        if point == "median":
-            mean = posterior.medians(coords, noise)
+        levels = (0.5,) if point == "median" else ()
+        with self._shown(posterior, len(coords)) as shown:
+            mean, deviation, *median = shown.described(coords, levels, noise)
+        mean = median[0] if median else mean
         return (mean, deviation) if return_std else mean
 
     def predict_interval(
@@ -119,19 +122,23 @@ class Predicting(Inspecting):
         True
         """
         posterior, coords = self._locate(X)
-        return posterior.interval(coords, check_level(level), noise)
+        with self._shown(posterior, len(coords)) as shown:
+            return shown.interval(coords, check_level(level), noise)
 
-    def predict_table(self, cells: Any, level: float = 0.9, *, noise: bool | None = None) -> Any:
+    def predict_table(
+        self, cells: Any, level: float = 0.9, *, noise: bool | None = None, point: str = "mean"
+    ) -> Any:
         """Table of the same type as `cells`, with its key columns, mean, std, lower and upper.
 
         The interval has probability `level`. It is for a new observation or, if values are binary,
-        for the probability of a one, unless `noise` says otherwise. A Dask DataFrame gives a Dask
-        DataFrame, which the workers compute.
+        for the probability of a one, unless `noise` says otherwise. With ``point="median"`` the
+        column of means holds medians and is called so. A Dask DataFrame gives a Dask DataFrame,
+        which the workers compute.
 
         Returns
         -------
         table
-            Key columns, mean, std, lower and upper, in the rows of `cells`.
+            Key columns, mean (or median), std, lower and upper, in the rows of `cells`.
 
         Examples
         --------
@@ -141,9 +148,10 @@ class Predicting(Inspecting):
         >>> list(of_table.predict_table(table.head(2)))
         ['plot', 'year', 'species', 'mean', 'std', 'lower', 'upper']
         """
+        check_choice(point, "point", ("mean", "median"))
         if is_dask(cells):
             self._posterior()
-            return predict_frame(cells, Asked(self, check_level(level), noise))
+            return predict_frame(cells, Asked(self, check_level(level), noise, point))
         cells = loaded(cells, "cells")
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):
@@ -151,8 +159,9 @@ class Predicting(Inspecting):
                 f"cells must be a table with the key columns {list(self.labels_.names)} of the "
                 f"fit, got {type(cells).__name__}; for coordinates use predict."
             )
-        found = posterior.summarise(coords, check_level(level), noise)
-        return inputs.beside_keys(cells, self.labels_, found._asdict())
+        with self._shown(posterior, len(coords)) as shown:
+            found = shown.summarise(coords, check_level(level), noise, point)
+        return inputs.beside_keys(cells, self.labels_, found.columns(point))
 
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
         """`predict` for every cell: an array of shape `shape_`, a `DataArray` if one was fitted.
@@ -173,7 +182,9 @@ class Predicting(Inspecting):
             f"the whole tensor of shape {posterior.shape} with its error bars",
             "predict the cells that you need with predict(X).",
         )
-        mean, deviation = (symmetrised(each, self.symmetric_) for each in posterior.tensor(noise))
+        with self._shown(posterior, prod(posterior.shape)) as shown:
+            found = shown.tensor(noise)
+        mean, deviation = (symmetrised(each, self.symmetric_) for each in found)
         means = self._tensor(mean, "mean", self.labels_)
         return (means, self._tensor(deviation, "std", self.labels_)) if return_std else means
 
@@ -209,7 +220,8 @@ class Predicting(Inspecting):
             f"the work on {n_draws} draws of {len(coords):,} cells",
             "ask for fewer draws at a time, with another random_state each.",
         )
-        return posterior.sample(rng, coords, n_draws)
+        with self._shown(posterior, len(coords)) as shown:
+            return shown.sample(rng, coords, n_draws)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions, or the mean log score if values are discrete.
@@ -312,6 +324,14 @@ class Predicting(Inspecting):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    @contextmanager
+    def _shown(self, posterior: Posterior, cells: int) -> Iterator[Posterior]:
+        """A posterior that shows how many of its cells are done, unless `progress` is off."""
+        from bayesring.progress import cell_progress  # slow to load
+
+        with cell_progress(bool(getattr(self, "progress", False)), cells) as report:
+            yield replace(posterior, report=report)
 
     def _posterior(self) -> Posterior:
         check_is_fitted(self, "posterior_")

@@ -230,6 +230,43 @@ def step_progress(show: bool, steps: int) -> Iterator[Callable[[str], None]]:
             bar.stop()
 
 
+@contextmanager
+def cell_progress(show: bool, cells: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar for predictions of so many cells, told how many more are done, or None.
+
+    It appears when two seconds have passed, with an estimate of those that remain.
+    """
+    if not show:
+        yield None
+        return
+    bar: RichProgress | None = None
+    begin, done, lock = time.monotonic(), 0, threading.Lock()
+
+    def report(more: int) -> None:
+        nonlocal bar, done
+        with lock:
+            done += more
+            if bar is None and time.monotonic() - begin > STEP_PATIENCE:
+                bar = RichProgress(
+                    TextColumn("predicting"),
+                    BarColumn(bar_width=24),
+                    TextColumn("{task.completed:,} of {task.total:,} cells"),
+                    TimeRemainingColumn(compact=True),
+                    console=Console(stderr=True),
+                    transient=True,
+                )
+                bar.add_task("", total=cells)
+                bar.start()
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=done)
+
+    try:
+        yield report
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
 def say(notes: Iterable[str]) -> None:
     """Print messages where progress is shown."""
     console = Console(stderr=True)

@@ -1,25 +1,85 @@
-"""Quantiles of mixtures of normals."""
+"""Quantiles of mixtures of normals and of t, against SciPy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.optimize import brentq
+from scipy.stats import norm, t
 
-from bayesring.kernels.mixtures import normal_mixture_quantiles
+from bayesring.likelihoods import Gaussian, StudentT
+from bayesring.model.tails import LEVELS, NORMAL_TAILS, level_of
+
+EXTREMES = [1e-9, 1e-5, 0.001, 0.05, 0.5, 0.95, 0.999, 0.99999]
 
 
-@pytest.mark.parametrize("level", [1e-6, 0.05, 0.5, 0.95, 0.9999])
-def test_quantiles_solve_the_mixture_distribution(rng, level):
+def beyond(likelihood, x, fitted, nuisance, upper):
+    """What the mixture leaves beyond x, on the side asked for."""
+    z = (x - fitted) * np.sqrt(nuisance[:, :1]) * (1.0 if upper else -1.0)
+    if isinstance(likelihood, StudentT):
+        return t.sf(z, nuisance[:, 1:2]).mean(axis=0)
+    return norm.sf(z).mean(axis=0)
+
+
+def nuisances(likelihood, tau, nu=None):
+    """(draws, p) with these precisions, and degrees of freedom if there are any."""
+    if isinstance(likelihood, Gaussian):
+        return tau[:, None]
+    pairs = np.stack([tau, np.full(tau.size, 5.0) if nu is None else nu], axis=1)
+    return np.tile(pairs, likelihood.initial_nuisance().size // 2)
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), StudentT()], ids=["normal", "t"])
+@pytest.mark.parametrize("level", EXTREMES)
+def test_quantiles_solve_the_mixture_distribution(rng, level, likelihood):
     """Well separated, equal, and wildly different centres and widths."""
-    centres = rng.standard_normal((40, 7)) * 10.0 ** rng.integers(-3, 4, (40, 1))
-    centres[0] = 3.0
-    roots = 10.0 ** rng.uniform(-2, 3, 7)
-    found = normal_mixture_quantiles(level, norm.ppf(level), centres, roots)
-    reached = norm.cdf((found[:, None] - centres) * roots).mean(axis=1)
-    np.testing.assert_allclose(reached, level, rtol=1e-6)
+    centres = rng.standard_normal((7, 40)) * 10.0 ** rng.integers(-3, 4, 40)
+    centres[:, 0] = 3.0
+    nuisance = nuisances(likelihood, 10.0 ** rng.uniform(-4, 6, 7), rng.uniform(2.05, 9.0, 7))
+    found = likelihood.quantile(level, centres, nuisance)
+    reached = beyond(likelihood, found, centres, nuisance, level > 0.5)
+    np.testing.assert_allclose(reached, min(level, 1 - level), rtol=2e-6)
 
 
-def test_one_component_is_a_normal():
-    found = normal_mixture_quantiles(0.95, norm.ppf(0.95), np.array([[1.0]]), np.array([2.0]))
-    np.testing.assert_allclose(found, norm.ppf(0.95, 1.0, 0.5), rtol=1e-10)
+@pytest.mark.parametrize("scale", [1e-100, 1e-3, 1e3, 1e100])
+@pytest.mark.parametrize("likelihood", [Gaussian(), StudentT()], ids=["normal", "t"])
+def test_quantiles_have_the_scale_of_the_data(rng, likelihood, scale):
+    fitted = rng.standard_normal((20, 5))
+    plain = nuisances(likelihood, rng.uniform(1.0, 4.0, 20))
+    small = nuisances(likelihood, plain[:, 0] / scale**2)
+    for level in (0.001, 0.5, 0.95):
+        found = likelihood.quantile(level, scale * fitted, small)
+        expected = scale * likelihood.quantile(level, fitted, plain)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("degrees", [2.001, 2.5, 4.0, 30.0, 1e4])
+@pytest.mark.parametrize("level", EXTREMES)
+def test_one_draw_is_its_own_noise(level, degrees):
+    likelihood = StudentT()
+    nuisance = nuisances(likelihood, np.array([4.0]), np.array([degrees]))
+    found = likelihood.quantile(level, np.array([[1.0]]), nuisance)
+    np.testing.assert_allclose(found, 1.0 + 0.5 * t.ppf(level, degrees), rtol=1e-6)
+    found = Gaussian().quantile(level, np.array([[1.0]]), np.array([[4.0]]))
+    np.testing.assert_allclose(found, norm.ppf(level, 1.0, 0.5), rtol=1e-7)
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), StudentT()], ids=["normal", "t"])
+def test_several_quantiles_at_once_are_those_of_each(rng, likelihood):
+    fitted, nuisance = rng.standard_normal((30, 12)), nuisances(likelihood, np.full(30, 6.0))
+    found = likelihood.quantiles(EXTREMES, fitted, nuisance)
+    each = [likelihood.quantile(level, fitted, nuisance) for level in EXTREMES]
+    np.testing.assert_allclose(found, each, rtol=1e-12)
+    assert np.all(np.diff(found, axis=0) > 0)
+
+
+def test_calibrated_tails_are_quantiles_of_another_level(rng):
+    """By bisection of the mixture, far beyond what was held out."""
+    tails = tuple(NORMAL_TAILS * np.linspace(0.8, 2.0, LEVELS.size))
+    likelihood, fitted = Gaussian(tails=tails), rng.standard_normal((9, 1))
+    tau = rng.uniform(1.0, 9.0, (9, 1))
+    for level in (0.00001, 0.001, 0.05, 0.4, 0.999):
+        tail, upper = level_of(tails, min(level, 1 - level)), level > 0.5
+        gap = lambda x: np.log(beyond(likelihood, x, fitted, tau, upper)[0] / tail)  # noqa: E731
+        exact = brentq(gap, -14.0, 14.0, xtol=1e-12)
+        assert likelihood.quantile(level, fitted, tau)[0] == pytest.approx(exact, abs=1e-7)

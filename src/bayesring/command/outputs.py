@@ -10,8 +10,9 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from bayesring.data.files import ARRAYS, STANDARD, STATISTICS, TABLES, extension
+from bayesring.data.files import ARRAYS, SHEETS, STANDARD, STATISTICS, TABLES, extension
 from bayesring.data.modelheaders import read_model_header
+from bayesring.data.spreadsheets import header_of_sheet
 from bayesring.data.writing import same_place
 
 PAGES = (b'<meta name="generator" content="bayesring', b"completed by bayesring")
@@ -60,7 +61,7 @@ def _is_page(path: str) -> bool:
 def _is_result(path: str) -> bool:
     """Whether a file has the four columns, arrays or variables of a result, and only it has."""
     kind = extension(path)
-    if kind in TABLES:
+    if kind in (*TABLES, *SHEETS):
         return _columns(path, kind)[-len(STATISTICS) :] == list(STATISTICS)
     if kind in ARRAYS:
         if kind == ".npy":
@@ -86,6 +87,8 @@ def _columns(path: str, kind: str) -> list[str]:
 
         with pa.OSFile(path) as file:
             return list(pa.ipc.open_file(file).schema.names)
+    if kind in SHEETS:
+        return header_of_sheet(path)
     opened = gzip.open if kind == ".csv.gz" else open
     with opened(path, "rt", encoding="utf-8", newline="") as text:
         lines = itertools.islice(text, 1000)

@@ -4,7 +4,7 @@
 |---|---|---|
 | .csv, .csv.gz, or "-" for standard streams | pyarrow table | the table with four more columns |
 | .parquet, .arrow, .feather | pyarrow table | the same |
-| .xlsx | pyarrow table | not written |
+| .xlsx | pyarrow table | the same, on one sheet |
 | a folder, or a pattern such as `2020-*.csv` | one table | not written |
 | .npy | array | the mean only |
 | .npz | its only array, or the one named | mean, std, lower and upper |
@@ -36,14 +36,13 @@ from bayesring.data.labelledfiles import (
 )
 from bayesring.data.parquet.footers import is_pattern
 from bayesring.data.parquet.thrift import read_footer
-from bayesring.data.spreadsheets import read_sheet
+from bayesring.data.spreadsheets import import_openpyxl, read_sheet, write_sheet
 from bayesring.data.writing import ZARR, check_destination, replacing
 from bayesring.wording import reason_of
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".feather")
 TEXTS = (".csv", ".csv.gz", ".tsv")
 SHEETS = (".xlsx",)
-"""Read, but not written."""
 ARRAYS = (".npy", ".npz")
 LABELLED = (".nc", ".zarr")
 STATISTICS = ("mean", "std", "lower", "upper")
@@ -80,18 +79,11 @@ def is_parquet(path: str) -> bool:
 def family(path: str) -> tuple[str, ...]:
     """All extensions for the same kind of data as an input that can be written."""
     kind = format_of(path)
-    if kind in SHEETS:
-        return TABLES
-    return next(group for group in (TABLES, ARRAYS, LABELLED) if kind in group)
+    return next(group for group in ((*TABLES, *SHEETS), ARRAYS, LABELLED) if kind in group)
 
 
 def check_output(source: str, target: str, safe_cells: bool = False) -> None:
     """Reject, before any work, a result file whose format cannot hold the source's data."""
-    if target != STANDARD and target.lower().endswith(SHEETS):
-        raise ValueError(
-            f"{target} cannot be written: spreadsheets are only read; choose one of the "
-            f"extensions {', '.join(TABLES)}."
-        )
     if target != STANDARD and any(mark in target for mark in "*?"):
         raise ValueError(f"{target} cannot be written: a pattern names no file.")
     if STANDARD not in (source, target) and is_many(source) and is_among(target, source):
@@ -112,6 +104,8 @@ def check_output(source: str, target: str, safe_cells: bool = False) -> None:
 def check_target(target: str) -> None:
     """Reject, before any work, a file that cannot be written."""
     folder_format = _folder_format(target)
+    if extension(target) in SHEETS:
+        import_openpyxl()
     if target != STANDARD:
         check_destination(target, folder_format)
 
@@ -232,6 +226,8 @@ def write_table(path: str, table: Any, safe_cells: bool = False) -> None:
     with _target(path) as temporary:
         if kind in TEXTS:
             write_csv(temporary, table, kind, safe_cells)
+        elif kind in SHEETS:
+            write_sheet(temporary, table)
         elif kind == ".parquet":
             import_pyarrow()
             from pyarrow import parquet

@@ -1,8 +1,10 @@
-"""Tables of spreadsheets (.xlsx), as texts that are then read like CSV."""
+"""Tables of spreadsheets (.xlsx): read as texts, like CSV; written with text as text."""
 
 from __future__ import annotations
 
 import datetime
+import math
+import os
 from typing import Any
 from zipfile import ZipFile
 
@@ -11,15 +13,87 @@ from bayesring.wording import shown
 
 EXPANDED = 8
 """Bytes in memory per byte of a sheet, about."""
+MOST_ROWS = 2**20
+"""Rows of a sheet, its header included."""
+EXACT = 2**53
+"""Integers beyond this are written as text, since sheets hold numbers as floats."""
+SHEET = "bayesring"
 
 
-def read_sheet(path: str, sheet: str | None) -> Any:
-    """A sheet with a header as a pyarrow table of texts; formulas are the values they had."""
-    pa = import_pyarrow()
+def import_openpyxl() -> Any:
+    """The library that reads and writes spreadsheets."""
     try:
         import openpyxl
     except ImportError:
         raise ImportError("Spreadsheets need openpyxl: pip install 'bayesring[files]'.") from None
+    return openpyxl
+
+
+def write_sheet(path: str | os.PathLike[str], table: Any) -> None:
+    """Write a pyarrow table to one sheet; text is marked as text and never runs as a formula."""
+    openpyxl = import_openpyxl()
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    if table.num_rows >= MOST_ROWS:
+        raise ValueError(
+            f"a sheet has at most {MOST_ROWS - 1:,} rows below its header, but the result has "
+            f"{table.num_rows:,}; write .csv or .parquet."
+        )
+    columns = [
+        [name, *own.to_pylist()]
+        for name, own in zip(table.column_names, table.columns, strict=True)
+    ]
+    columns = [[_storable(value) for value in own] for own in columns]
+    for value in {value for own in columns for value in own if isinstance(value, str)}:
+        if ILLEGAL_CHARACTERS_RE.search(value):
+            raise ValueError(
+                f"a sheet cannot hold the text {shown(value)}; write .csv or .parquet."
+            )
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet(SHEET)
+
+    def cell(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        found = WriteOnlyCell(sheet, value)
+        found.data_type = "s"
+        return found
+
+    for row in zip(*columns, strict=True):
+        sheet.append([cell(value) for value in row])
+    with open(path, "wb") as file:
+        book.save(file)
+
+
+def header_of_sheet(path: str) -> list[str]:
+    """Names of the columns of the first sheet."""
+    book = import_openpyxl().load_workbook(path, read_only=True)
+    try:
+        rows = book.worksheets[0].iter_rows(max_row=1, values_only=True)
+        return [_text(cell) for cell in next(rows, ())]
+    finally:
+        book.close()
+
+
+def _storable(value: Any) -> Any:
+    """A value that a cell can hold without changing it, or its text; nothing for NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, bool | float | str) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= EXACT else str(value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is None:
+        return value if value.year >= 1900 else str(value)
+    if type(value) is datetime.date and value.year >= 1900:
+        return value
+    return str(value)
+
+
+def read_sheet(path: str, sheet: str | None) -> Any:
+    """A sheet with a header as a pyarrow table of texts; formulas are the values they had."""
+    pa, openpyxl = import_pyarrow(), import_openpyxl()
     with ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
     check_fits(EXPANDED * size, f"the spreadsheet {path}", "save it as CSV.")

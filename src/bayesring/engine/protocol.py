@@ -26,6 +26,7 @@ from bayesring.engine.operations import (
     StatisticsTask,
     Update,
 )
+from bayesring.kernels import cells as cells_kernel
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import gradient as gradient_kernel
 from bayesring.kernels import slices as slices_kernel
@@ -34,6 +35,9 @@ from bayesring.model.ring import FlatRing
 from bayesring.model.types import FloatArray, IntArray
 
 __all__ = ["FIRST", "SECOND", "TINY", "Blocks", "Engine", "Item", "Result", "Task"]
+
+SPARSE = 4
+"""Cells of a table of slices per cell asked for, up to which all of it is worked out."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -178,3 +182,37 @@ class Engine(ABC):
         """Gradient and curvature of a batch, see `kernels.gradient.add_gradient`."""
         self.go_on()
         gradient_kernel.add_gradient(*arguments)
+
+    # ---- Predictions.
+
+    def entries_of_draws(
+        self, rings: FlatRing, cells: IntArray, first: int, out: FloatArray
+    ) -> None:
+        """f at cells for every draw of `rings`, whose `flat` is (draws, N), to `out` (n, draws).
+
+        `cells` (n, D) are best sorted by mode `first` and those that follow it around the ring.
+        """
+        around = [(first + step) % cells.shape[1] for step in range(cells.shape[1])]
+        rows, row_of = _distinct(cells[:, around[:-1]])
+        columns, column_of = np.unique(cells[:, around[-1]], return_inverse=True)
+        if len(rows) * len(columns) <= SPARSE * len(cells):
+            places = np.stack([row_of, column_of])
+            cells_kernel.entries_of_table(*rings, first, rows, columns, places, out)
+            return
+        found = [np.unique(own, return_inverse=True) for own in cells.T]
+        levels = np.concatenate([own for own, _ in found])
+        ends = np.cumsum([len(own) for own, _ in found])
+        places = np.stack([place for _, place in found]).astype(np.int32)
+        cells_kernel.entries_apart(*rings, levels, ends, places, out)
+
+    def moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of every row of an array, (n,) each."""
+        mean, variance = cells_kernel.moments(np.ascontiguousarray(rows, dtype=np.float64))
+        return mean, variance
+
+
+def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows that differ from the one before, and the number of its own for every row."""
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = np.any(rows[1:] != rows[:-1], axis=1)
+    return np.ascontiguousarray(rows[new]), np.cumsum(new) - 1

@@ -21,7 +21,7 @@ from bayesring.infer import gibbs
 from bayesring.infer.holdout import RunningMoments, Watch
 from bayesring.infer.length import OPEN, Length, Stage
 from bayesring.infer.problem import BrokenChain, Problem, StepInfo
-from bayesring.infer.state import Draws, ScanReport, Trace
+from bayesring.infer.state import Draws, ScanReport, Trace, rounded
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
 from bayesring.model.growth import JointGrowth
@@ -48,6 +48,11 @@ CALIBRATE_EVERY, CALIBRATE_AFTER = 10, 20
 """Scans between two calibrations of a likelihood, and scans before the first."""
 MOST_KEPT = 256
 """Draws that a chain keeps at most if their number is not given."""
+DRAW_BYTES = 4
+"""Of an entry of a kept draw."""
+ROOM, FEWEST_KEPT = 2**25, 200
+"""Bytes that the kept draws of all chains take at most, unless fewer draws than this were left:
+beyond, every second, third, ... is kept. See docs/choices.md."""
 
 
 class Kept(NamedTuple):
@@ -67,6 +72,8 @@ class Chain:
     streams: Streams
     state: RingState
     scale: float = 1.0
+    chains: int = 1
+    """How many chains run side by side."""
     report: Callable[[ScanReport], None] | None = None
     checkpoint: Checkpoint = NOWHERE
     scan: int = 0
@@ -112,7 +119,9 @@ class Chain:
     def kept_now(self) -> Kept:
         """The current draw."""
         weights = np.concatenate([each.ravel() for each in self.state.weights])
-        return Kept(self.flat, self.state.nuisance, self.scan, weights)
+        ring = self.flat
+        kept = ring._replace(flat=rounded(ring.flat))
+        return Kept(kept, self.state.nuisance, self.scan, weights)
 
     def step(self, problem: Problem, engine: Engine) -> StepInfo:
         """Run one scan, record its numbers and report them."""
@@ -241,7 +250,10 @@ def collect(
     begin = (length.warmup or 0) if begin is None else begin
     end = length.end(Stage.DRAW, begin)
     last = min(until, end)
-    draw_bytes = sum(core.nbytes for core in chain.state.cores)
+    entries = sum(core.size for core in chain.state.cores)
+    draw_bytes = 8 * entries
+    room = max(ROOM // (DRAW_BYTES * entries), FEWEST_KEPT) // chain.chains
+    length = length._replace(max_bytes=min(length.max_bytes, max(1, room) * draw_bytes))
     given = length.draws is not None
     if given:
         chain.thinning = length.thinning(draw_bytes)

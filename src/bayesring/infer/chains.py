@@ -280,7 +280,9 @@ def run_chains(
         streams = Streams.of_chain(seed, number)
         state = starts[number] if starts else gibbs.init(streams, empty, size)
         chains.append(
-            Chain(number, streams, state, scale, report, checkpoint, likelihood=likelihood)
+            Chain(
+                number, streams, state, scale, n_chains, report, checkpoint, likelihood=likelihood
+            )
         )
     for chain in chains:
         chain.resume()

@@ -25,6 +25,7 @@ from bayesring.data.splitting import hold_out
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.infer import em
+from bayesring.infer.chain import DRAW_BYTES, FEWEST_KEPT, ROOM
 from bayesring.infer.chains import Sampling, run_chains
 from bayesring.infer.em import Setting
 from bayesring.infer.estimate import (
@@ -44,7 +45,7 @@ from bayesring.infer.members import (
     rejoin,
     train,
 )
-from bayesring.infer.state import Draws, Outcome
+from bayesring.infer.state import Draws, Outcome, rounded
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import FixedRank
 from bayesring.model.spec import Model
@@ -269,14 +270,17 @@ def measured(member: Member, rows: Rows, course: Course) -> Member:
 
 def draw(estimate: RingEstimate, streams: Streams, learning: Learning) -> Draws:
     """Draws of a ring whose curvature is known."""
-    n_draws = min(learning.draws, max(1, learning.max_bytes // (8 * estimate.cores.size)))
+    room = max(ROOM // (DRAW_BYTES * estimate.cores.size), FEWEST_KEPT) // learning.members
+    most = learning.max_bytes // (8 * estimate.cores.size)
+    n_draws = min(learning.draws, max(1, most), max(1, room))
     flat = draw_gaps(estimate, streams.rng(1, Purpose.SPREAD), n_draws)
     flat *= estimate.width
     weighted, starts, bonds, strands = estimate.flat
     flat += weighted
     nuisance = np.tile(estimate.nuisance, (n_draws, 1))
     weights = np.tile(np.concatenate([each.ravel() for each in estimate.weights]), (n_draws, 1))
-    return Draws(flat, starts, bonds, strands, nuisance, np.arange(1, n_draws + 1), weights)
+    scans = np.arange(1, n_draws + 1)
+    return Draws(rounded(flat), starts, bonds, strands, nuisance, scans, weights)
 
 
 def learn_more(

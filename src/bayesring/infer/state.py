@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesring.likelihoods import Likelihood
 from bayesring.model.types import FloatArray, IntArray, RingSize
@@ -14,11 +15,21 @@ if TYPE_CHECKING:
     from bayesring.infer.holdout import Predicted
 
 
+def rounded(flat: FloatArray) -> NDArray[Any]:
+    """Cores in float32, as draws are kept, in memory as in files; unless they are too large.
+
+    That moves an entry by some 1e-7 of its terms, far less than draws differ.
+    """
+    with np.errstate(over="ignore"):
+        small = flat.astype(np.float32)
+    return small if np.isfinite(small).all() else flat
+
+
 class Draws(NamedTuple):
     """Kept draws of one chain, all of the same rank, with weights folded into the cores."""
 
-    flat: FloatArray
-    """(draws, N), one row per draw, laid out as in `ring.FlatRing`."""
+    flat: NDArray[Any]
+    """(draws, N), one row per draw, laid out as in `ring.FlatRing`; float32, see `rounded`."""
     starts: IntArray
     bonds: IntArray
     """(D,), rank of each bond of a strand."""

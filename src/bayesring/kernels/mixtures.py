@@ -1,4 +1,4 @@
-"""Quantiles of mixtures of normals, and maps of their samples that keep ranks."""
+"""Quantiles of mixtures of normals and of t, and maps of their samples that keep ranks."""
 
 import math
 
@@ -6,90 +6,156 @@ import numpy as np
 from numba import njit
 
 OPTIONS = {"nogil": True, "cache": True}
-INVERSE_ROOT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
-STEPS, FARTHEST = 64, 37
+SUMS = OPTIONS | {"fastmath": {"contract", "reassoc"}}
+STEPS, FARTHEST = 128, 37
 """Values per unit of z at which 1 - Phi is tabulated, and the z at which the table ends."""
 _GRID = np.arange(STEPS * FARTHEST + 2) / STEPS
-UPPER_TAILS = np.array([0.5 * math.erfc(z * math.sqrt(0.5)) for z in _GRID])
-SLOPES = -INVERSE_ROOT_2PI * np.exp(-0.5 * _GRID**2) / STEPS
+UPPER_TAILS = np.empty(2 * _GRID.size)
+"""1 - Phi and its slope per step, in turn."""
+UPPER_TAILS[::2] = [0.5 * math.erfc(z * math.sqrt(0.5)) for z in _GRID]
+UPPER_TAILS[1::2] = -np.exp(-0.5 * _GRID**2) / (math.sqrt(2.0 * math.pi) * STEPS)
+EDGE = 1.0 + 1e-12
+"""By so much a tail is larger than asked for: between draws far apart, where it would be the same
+everywhere, the quantile is then at the nearer ones."""
+VANISHED = 1e-295
+"""Tail below which nothing is said about the place: tables end there."""
+PRECISION = 1e-12
+"""Error of a quantile, relative to the narrowest noise."""
+CELLS, HALF = 512, 2.0
+"""Cells of a table of heavier tails, over |z| / (|z| + HALF)."""
+LAST = CELLS - 8
+"""Cell after which the tail is worked out as a power of z."""
 
 
 @njit(**OPTIONS)
-def _cdf_and_density(x, centres, roots):
-    """Distribution function and density at x of an equal mixture of N(centre, 1 / root^2)."""
-    total = density = 0.0
-    for s in range(centres.size):
-        z = (x - centres[s]) * roots[s]
-        total += 0.5 * math.erfc(-z * math.sqrt(0.5))
-        density += roots[s] * INVERSE_ROOT_2PI * math.exp(-0.5 * z * z)
-    return total / centres.size, density / centres.size
+def _following(place, bracket, logarithm, sums, spread):
+    """Next place at which to look for a quantile, and what is then left to find, about.
+
+    By Halley's method on the log of the tail: what is left is the cube of the step, in units of
+    the narrowest noise. `logarithm` is that of the tail looked for, `sums` the tail, the density
+    and its slope at `place`, `spread` the deviation of the mixture and the narrowest noise. A step
+    beyond the `bracket` is replaced by bisection, after which as much is left as it was long.
+    """
+    low, high = bracket
+    tail, density, slope = sums
+    wide, narrow = spread
+    step, bend = -math.inf, 0.0
+    if tail > VANISHED:
+        gap = math.log(tail) - logarithm
+        if gap == 0.0:
+            return place, 0.0
+        step = math.copysign(math.inf, gap)
+        if density > 1e-150 * tail:
+            bend = 1.0 + 0.5 * gap * ((slope / density) * (tail / density) + 1.0)
+            step = gap * (tail / density) / min(max(bend, 0.5), 2.0)
+    following = place + min(max(step, -4.0 * wide), 4.0 * wide)
+    if low < following < high:
+        moved = abs(following - place) / narrow
+        return following, (moved**3 if 0.5 < bend < 2.0 else moved)
+    if low == -math.inf:
+        following = place - wide
+    elif high == math.inf:
+        following = place + wide
+    else:
+        following = 0.5 * (low + high)
+    return following, abs(following - place) / narrow
+
+
+@njit(**SUMS)
+def _normal_sums(place, side, row, roots):
+    """Upper tail of a mixture of normals at `place`, density, and slope of the density.
+
+    The tail of each is cubic between tabulated values and slopes, its relative error some
+    (z / STEPS)^4 / 384. For side = -1, all of the mixture mirrored at zero.
+    """
+    tail = density = slope = 0.0
+    for s in range(row.size):
+        z = (place - side * row[s]) * roots[s]
+        at = min(abs(z), float(FARTHEST)) * STEPS
+        k = int(at)
+        u = at - k
+        low, down_low = UPPER_TAILS[2 * k], UPPER_TAILS[2 * k + 1]
+        high, down_high = UPPER_TAILS[2 * k + 2], UPPER_TAILS[2 * k + 3]
+        gap = high - low
+        cubic = (down_low - gap) * (1.0 - u) - (down_high - gap) * u
+        beyond = low + u * gap + u * (1.0 - u) * cubic
+        tail += beyond if z >= 0.0 else 1.0 - beyond
+        fall = (down_low * (1.0 - u) + down_high * u) * roots[s]
+        density -= fall
+        slope += fall * z * roots[s]
+    return tail / row.size, density * STEPS / row.size, slope * STEPS / row.size
+
+
+@njit(**SUMS)
+def _centre_and_square(row):
+    """Mean and variance of some numbers."""
+    mean = square = 0.0
+    for s in range(row.size):
+        mean += row[s]
+    mean /= row.size
+    for s in range(row.size):
+        square += (row[s] - mean) ** 2
+    return mean, square / row.size
 
 
 @njit(**OPTIONS)
-def normal_mixture_quantiles(level, normal_quantile, centres, roots):
-    """Quantile of each row's mixture: mean_s Phi((x_n - centres[n, s]) roots[s]) = level.
+def _noise(roots):
+    """Mean of 1 / root^2, and the smallest 1 / root."""
+    noise, narrowest = 0.0, math.inf
+    for s in range(roots.size):
+        noise += 1.0 / (roots[s] * roots[s] * roots.size)
+        narrowest = min(narrowest, 1.0 / roots[s])
+    return noise, narrowest
 
-    Newton's method, starting from the quantile of the normal with the mixture's mean and variance.
-    Every value tried narrows a bracket; a step that would leave it is replaced by bisection.
+
+@njit(**OPTIONS)
+def normal_mixture_quantiles(tails, scores, sides, centres, roots):
+    """Where each row's mixture of N(centres[n, s], 1 / roots[s]^2) leaves `tails` beyond, (k, n).
+
+    Halley's method on the logarithm of the tail, starting from the normal with the mixture's mean
+    and variance. Every place tried narrows a bracket.
 
     Parameters
     ----------
-    level : between 0 and 1; normal_quantile : quantile of the standard normal at that level
+    tails, scores, sides : (k,), probability at most one half, the standard normal's quantile that
+        leaves it above, and 1 if it lies above the quantile looked for, -1 if below
     centres : (n, draws); roots : (draws,), square roots of the precisions
     """
-    n, draws = centres.shape
-    noise = 0.0
-    for s in range(draws):
-        noise += 1.0 / (roots[s] * roots[s] * draws)
-    quantiles = np.empty(n)
-    for i in range(n):
+    noise, narrowest = _noise(roots)
+    found = np.empty((tails.size, len(centres)))
+    for i in range(len(centres)):
         row = centres[i]
-        mean = square = 0.0
-        for s in range(draws):
-            mean += row[s]
-        mean /= draws
-        for s in range(draws):
-            square += (row[s] - mean) ** 2
-        spread = math.sqrt(square / draws + noise)
-        low, high = -math.inf, math.inf
-        x = mean + normal_quantile * spread
-        for _ in range(200):
-            value, density = _cdf_and_density(x, row, roots)
-            if value < level:
-                low = x
-            else:
-                high = x
-            step = (level - value) / density if density > 0.0 else math.inf
-            following = x + min(max(step, -4.0 * spread), 4.0 * spread)
-            if not low < following < high:
-                if low == -math.inf:
-                    following = x - spread
-                elif high == math.inf:
-                    following = x + spread
+        mean, square = _centre_and_square(row)
+        spread = math.sqrt(square + noise)
+        for k in range(tails.size):
+            tail, low, high = tails[k] * EDGE, -math.inf, math.inf
+            place = sides[k] * mean + scores[k] * spread
+            for _ in range(400):
+                sums = _normal_sums(place, sides[k], row, roots)
+                if sums[0] > tail:
+                    low = place
                 else:
-                    following = 0.5 * (low + high)
-            moved = abs(following - x)
-            x = following
-            if moved <= 1e-10 * spread:
-                break
-        quantiles[i] = x
-    return quantiles
+                    high = place
+                place, left = _following(
+                    place, (low, high), math.log(tail), sums, (spread, narrowest)
+                )
+                if left <= PRECISION:
+                    break
+            found[k, i] = sides[k] * place
+    return found
 
 
 @njit(**OPTIONS)
 def _upper_tail(z):
-    """1 - Phi(z), many times faster than by erfc: cubic between tabulated values and slopes.
-
-    The relative error is some (z / STEPS)^4 / 384: 1e-6 at z = 9, where erfc would be exact.
-    """
+    """1 - Phi(z), by the same table."""
     size = abs(z)
     if size >= FARTHEST:
         return 0.0 if z > 0.0 else 1.0
     place = size * STEPS
     k = int(place)
     u = place - k
-    low, high = UPPER_TAILS[k], UPPER_TAILS[k + 1]
-    down_low, down_high = SLOPES[k], SLOPES[k + 1]
+    low, down_low = UPPER_TAILS[2 * k], UPPER_TAILS[2 * k + 1]
+    high, down_high = UPPER_TAILS[2 * k + 2], UPPER_TAILS[2 * k + 3]
     gap = high - low
     cubic = (down_low - gap) * (1.0 - u) - (down_high - gap) * u
     tail = low + u * gap + u * (1.0 - u) * cubic
@@ -163,70 +229,73 @@ def remap(samples, x, scores, sizes, new_sizes):
 
 
 @njit(**OPTIONS)
-def _from_table(z, tails, slopes, per_unit):
-    """Upper tail and density of symmetric noise at z, by a table over asinh(z) from zero on.
+def _far_tail(size, degrees, own):
+    """Tail and density of t beyond the table `own`: z^-nu (a + b / z^2), as at its last value."""
+    last = HALF * LAST / (CELLS - LAST)
+    tail, slope = own[2 * LAST], own[2 * LAST + 1] * CELLS * HALF / (last + HALF) ** 2
+    rest = 0.5 * (-slope * last / tail - degrees)
+    ratio = last / size
+    power = tail * ratio**degrees
+    beyond = power * (1.0 - rest + rest * ratio * ratio)
+    return beyond, (degrees * beyond + 2.0 * rest * power * ratio * ratio) / size
 
-    Cubic between its points; beyond the last, the tail falls as a power of z.
-    """
-    size = math.asinh(abs(z))
-    place = size * per_unit
-    last = tails.size - 1
-    root = math.sqrt(1.0 + z * z)
-    if place >= last:
-        rate = -slopes[last] / tails[last]  # of log tail over asinh(z)
-        tail = tails[last] * math.exp(-rate * (size - last / per_unit))
-        density = rate * tail / root
-    else:
-        k = int(place)
-        u = place - k
-        low, high = tails[k], tails[k + 1]
-        down_low, down_high = slopes[k] / per_unit, slopes[k + 1] / per_unit
-        gap = high - low
-        cubic = (down_low - gap) * (1.0 - u) - (down_high - gap) * u
-        tail = low + u * gap + u * (1.0 - u) * cubic
-        density = -(slopes[k] * (1.0 - u) + slopes[k + 1] * u) / root
-    return (tail if z >= 0.0 else 1.0 - tail), density
+
+@njit(**SUMS)
+def _t_sums(place, side, row, roots, degrees, table):
+    """The same as `_normal_sums` for noise of Student's t, by one table per draw."""
+    tail = density = slope = 0.0
+    for s in range(row.size):
+        z = (place - side * row[s]) * roots[s]
+        size = abs(z)
+        at = size / (size + HALF) * CELLS
+        if at < LAST:
+            k = int(at)
+            u = at - k
+            low, down_low = table[s, 2 * k], table[s, 2 * k + 1]
+            high, down_high = table[s, 2 * k + 2], table[s, 2 * k + 3]
+            gap = high - low
+            cubic = (down_low - gap) * (1.0 - u) - (down_high - gap) * u
+            beyond = low + u * gap + u * (1.0 - u) * cubic
+            rate = CELLS * HALF / ((size + HALF) * (size + HALF))
+            fall = -(down_low * (1.0 - u) + down_high * u) * rate * roots[s]
+        else:
+            beyond, fall = _far_tail(size, degrees[s], table[s])
+            fall *= roots[s]
+        tail += beyond if z >= 0.0 else 1.0 - beyond
+        density += fall
+        slope -= fall * (degrees[s] + 1.0) * z / (degrees[s] + z * z) * roots[s]
+    return tail / row.size, density / row.size, slope / row.size
 
 
 @njit(**OPTIONS)
-def table_mixture_quantiles(level, centres, roots, tails, slopes, per_unit):
-    """Quantile of each row's mixture of symmetric noise around `centres` (n, draws).
+def t_mixture_quantiles(tails, starts, sides, centres, roots, degrees, table):
+    """`normal_mixture_quantiles` of noise of Student's t with `degrees` (draws,) of freedom.
 
-    Every draw has its own noise: its distribution, over `roots`, is in a row of `tails`, with the
-    slopes over asinh(z) beside it. Newton's method within a bracket.
+    `starts` (2, k) are the standard normal's quantiles and the noise's. `table` (draws, .) holds
+    for every draw the upper tail of t and its slope per cell, in turn, where |z| / (|z| + HALF) is
+    a multiple of 1 / CELLS, up to cell LAST.
     """
-    n, draws = centres.shape
-    quantiles = np.empty(n)
-    for i in range(n):
+    noise, narrowest = _noise(roots)
+    found = np.empty((tails.size, len(centres)))
+    for i in range(len(centres)):
         row = centres[i]
-        spread = x = 0.0
-        for s in range(draws):
-            x += row[s] / draws
-            spread += 1.0 / (roots[s] * draws)
-        low, high = -math.inf, math.inf
-        for _ in range(400):
-            value = density = 0.0
-            for s in range(draws):
-                tail, slope = _from_table((row[s] - x) * roots[s], tails[s], slopes[s], per_unit)
-                value += tail / draws
-                density += slope * roots[s] / draws
-            if value < level:
-                low = x
-            else:
-                high = x
-            step = (level - value) / density if density > 0.0 else math.inf
-            limit = 4.0 * (spread + abs(x - row[0]))
-            following = x + min(max(step, -limit), limit)
-            if not low < following < high:
-                if low == -math.inf:
-                    following = x - limit
-                elif high == math.inf:
-                    following = x + limit
+        mean, square = _centre_and_square(row)
+        spread = math.sqrt(square + noise)
+        for k in range(tails.size):
+            tail, low, high = tails[k] * EDGE, -math.inf, math.inf
+            start = math.sqrt(square * starts[0, k] ** 2 + starts[1, k] ** 2)
+            place = sides[k] * mean + start
+            step = spread + start
+            for _ in range(400):
+                sums = _t_sums(place, sides[k], row, roots, degrees, table)
+                if sums[0] > tail:
+                    low = place
                 else:
-                    following = 0.5 * (low + high)
-            moved = abs(following - x)
-            x = following
-            if moved <= 1e-9 * spread:
-                break
-        quantiles[i] = x
-    return quantiles
+                    high = place
+                place, left = _following(
+                    place, (low, high), math.log(tail), sums, (step, narrowest)
+                )
+                if left <= PRECISION:
+                    break
+            found[k, i] = sides[k] * place
+    return found

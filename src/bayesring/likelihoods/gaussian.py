@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammainc, gammaln, ndtr, ndtri
+from scipy.special import gammainc, gammaln, ndtr
 
 from bayesring.kernels.mixtures import normal_mixture_quantiles, normal_mixture_tails
-from bayesring.likelihoods.real_valued import RealValued
+from bayesring.likelihoods.real_valued import Ends, RealValued
 from bayesring.model import latent
 from bayesring.model.grouped_noise import COMMON, GroupedNoise
 from bayesring.model.tails import PLACES, PSEUDO, shrunk
@@ -310,14 +310,17 @@ class Gaussian(RealValued):
         """Phi((y - f) sqrt(tau))."""
         return np.asarray(ndtr((values - fitted) * np.sqrt(self._plain_weight(nuisance, given))))
 
-    def mixture_quantile(
-        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given
+    def mixture_quantiles(
+        self, ends: Ends, fitted: FloatArray, nuisance: FloatArray, given: Given
     ) -> FloatArray:
-        """Exact quantile of the mixture of normals."""
-        columns, normal = np.ascontiguousarray(fitted.T), ndtri(level)
-        found = np.empty(len(columns))
+        """Exact quantiles of the mixture of normals."""
+        columns, found = (
+            np.ascontiguousarray(fitted.T),
+            np.empty((ends.tails.size, fitted.shape[1])),
+        )
+        asked = (ends.tails, ends.scores, ends.sides)
         for rows, roots in self._roots(nuisance, given, len(columns)):
-            found[rows] = normal_mixture_quantiles(level, normal, columns[rows], roots)
+            found[:, rows] = normal_mixture_quantiles(*asked, columns[rows], roots)
         return found
 
     def tail_table(

@@ -141,6 +141,16 @@ class Likelihood(ABC):
             low, high = np.where(below, low, middle), np.where(below, middle, high)
         return np.asarray(high)
 
+    def quantiles(
+        self,
+        levels: Sequence[float],
+        fitted: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> FloatArray:
+        """`quantile` at several levels, (k, n), for likelihoods that share work between them."""
+        return np.stack([self.quantile(level, fitted, nuisance, given) for level in levels])
+
     # ---- Optional: own parameters and the log likelihood.
 
     def augments(self, given: Given) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,7 +15,7 @@ from bayesring.kernels.mixtures import remap
 from bayesring.likelihoods.likelihood import Likelihood
 from bayesring.model import latent
 from bayesring.model import tails as calibrated_tails
-from bayesring.model.tails import LEVELS, NORMAL_TAILS, PLACES, SIZES
+from bayesring.model.tails import LEVELS, NORMAL_TAILS, PLACES, SIZES, SMALLEST
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments
 
 LARGEST = 1e304
@@ -23,6 +24,20 @@ FEW, FAR_OFF = 0.001, 1e6
 """Share of the values that may be outliers, and how far off they are, relative to the farthest of
 the others, to be worth a warning."""
 SMALLEST_SIZE = 0.25
+
+
+class Ends(NamedTuple):
+    """Quantiles that are asked for, by what lies beyond them, (k,) each."""
+
+    tails: FloatArray
+    """Probability, at most one half."""
+    sides: FloatArray
+    """1 if it lies above, -1 if below."""
+
+    @property
+    def scores(self) -> FloatArray:
+        """Quantiles of the standard normal that leave `tails` above."""
+        return np.asarray(-ndtri(self.tails))
 
 
 @dataclass(frozen=True)
@@ -59,10 +74,10 @@ class RealValued(Likelihood):
             )
 
     @abstractmethod
-    def mixture_quantile(
-        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given
+    def mixture_quantiles(
+        self, ends: Ends, fitted: FloatArray, nuisance: FloatArray, given: Given
     ) -> FloatArray:
-        """Quantile (n,) of the mixture over draws, before any calibration."""
+        """Quantiles (k, n) of the mixture over draws, before any calibration."""
 
     @property
     def calibrates(self) -> bool:
@@ -124,10 +139,20 @@ class RealValued(Likelihood):
         self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """Quantile of the mixture at the level adjusted by `tails`."""
-        below, level = level, self.calibrated_level(level)
-        if level == 1.0 and below < 1.0:  # lost to rounding; the other side is not
-            return -self.quantile(1.0 - below, -fitted, nuisance, given)
-        return self.mixture_quantile(level, fitted, nuisance, given)
+        return np.asarray(self.quantiles((level,), fitted, nuisance, given)[0])
+
+    def quantiles(
+        self,
+        levels: Sequence[float],
+        fitted: FloatArray,
+        nuisance: FloatArray,
+        given: Given = NOTHING,
+    ) -> FloatArray:
+        """The same of several levels at once; the smaller tail keeps what rounding would lose."""
+        tails = [self.calibrated_level(min(level, 1.0 - level)) for level in levels]
+        sides = [1.0 if level > 0.5 else -1.0 for level in levels]
+        ends = Ends(np.maximum(tails, SMALLEST), np.array(sides))
+        return self.mixture_quantiles(ends, fitted, nuisance, given)
 
     def calibrate_by_ranks(self, ranks: FloatArray) -> Self:
         """Set the tails by normal scores z_n = Phi^-1(F(y_n)): quantiles of |z_n| are t's values.

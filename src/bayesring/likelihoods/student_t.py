@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf, log, sqrt
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammainc, gammaln, ndtri, stdtr
+from scipy.special import gammainc, gammaln, ndtri, stdtr, stdtrit
 
 from bayesring.kernels import loglikelihoods, normals, scale_mixtures
-from bayesring.kernels.mixtures import table_mixture_quantiles
-from bayesring.likelihoods.real_valued import RealValued
+from bayesring.kernels.mixtures import CELLS, HALF, LAST, t_mixture_quantiles
+from bayesring.likelihoods.real_valued import Ends, RealValued
 from bayesring.model import candidates, latent
 from bayesring.model.tails import PSEUDO, shrunk
 from bayesring.model.truncated_gamma import draw_truncated_gamma
@@ -23,9 +24,6 @@ LEAST = 2.0
 USUAL = 4.0
 """Degrees of freedom by which held-out errors are judged before any are known."""
 ROUNDS = 50
-PER_UNIT = 64
-PLACES = np.arange(12 * PER_UNIT + 1) / PER_UNIT
-"""asinh of the places at which distribution functions are tabulated."""
 
 
 @dataclass(frozen=True)
@@ -287,18 +285,16 @@ class StudentT(RealValued):
         tau, nu = nuisance[..., :1], nuisance[..., 1:2]
         return np.asarray(stdtr(nu, (values - fitted) * np.sqrt(tau)))
 
-    def mixture_quantile(
-        self, level: float, fitted: FloatArray, nuisance: FloatArray, given: Given
+    def mixture_quantiles(
+        self, ends: Ends, fitted: FloatArray, nuisance: FloatArray, given: Given
     ) -> FloatArray:
-        """By Newton's method on tables of the distribution function, one per draw."""
-        degrees = nuisance[:, 1:2]
-        tails = stdtr(degrees, -np.sinh(PLACES))
-        constant = _log_constant(np.ones_like(degrees), degrees)
-        power = -0.5 * (degrees + 1) * np.log1p(np.sinh(PLACES) ** 2 / degrees)
-        slopes = -np.exp(constant + power) * np.cosh(PLACES)
-        columns, roots = np.ascontiguousarray(fitted.T), np.sqrt(nuisance[:, 0])
+        """By tables of the distribution function, one per draw."""
+        degrees, roots = np.ascontiguousarray(nuisance[:, 1]), np.sqrt(nuisance[:, 0])
+        columns, table = np.ascontiguousarray(fitted.T), _table(degrees.tobytes())
+        own = -stdtrit(degrees[:, None], ends.tails) / roots[:, None]
+        starts = np.stack([ends.scores, own.mean(axis=0)])
         return np.asarray(
-            table_mixture_quantiles(level, columns, roots, tails, slopes, float(PER_UNIT))
+            t_mixture_quantiles(ends.tails, starts, ends.sides, columns, roots, degrees, table)
         )
 
     # ---- Held-out values.
@@ -336,6 +332,21 @@ class StudentT(RealValued):
     ) -> dict[str, float]:
         """Noise in the units of the data, and degrees of freedom."""
         return {"noise": scale / sqrt(nuisance[0]), "degrees of freedom": float(nuisance[1])}
+
+
+@lru_cache(maxsize=2)
+def _table(degrees: bytes) -> FloatArray:
+    """Upper tails of t with these degrees of freedom, as `t_mixture_quantiles` reads them.
+
+    Many pieces of work ask for the table of the same draws.
+    """
+    nu, cells = np.frombuffer(degrees)[:, None], np.arange(LAST + 1)
+    z = HALF * cells / (CELLS - cells)
+    density = _log_constant(np.ones_like(nu), nu) - 0.5 * (nu + 1) * np.log1p(z**2 / nu)
+    table = np.empty((len(nu), 2 * cells.size))
+    table[:, ::2] = stdtr(nu, -z)
+    table[:, 1::2] = -np.exp(density) * (z + HALF) ** 2 / (HALF * CELLS)
+    return table
 
 
 def _has_candidates(nuisance: FloatArray) -> bool:

@@ -43,7 +43,7 @@ def weighted(cores: Sequence[FloatArray], weights: Sequence[FloatArray]) -> list
 def unweighted(core: FloatArray, weights: FloatArray) -> FloatArray:
     """G^(d) from A^(d), the inverse of `weighted` for one core; zero where a weight is zero."""
     own = weights[:, None]
-    return np.divide(core, own, out=np.zeros_like(core), where=own != 0)
+    return np.divide(core, own, out=np.zeros(core.shape), where=own != 0)
 
 
 def ring_order(mode: int, order: int) -> list[int]:

@@ -100,7 +100,7 @@ def _shares(
             core = ring.unweighted(cores[mode], weights)
             rng = streams.rng(int(draws.scans[row]), Purpose.POPULATION, mode)
             hyper = prior.draw_shared(rng, core)
-            others = ring.features(cores, weights, mode, cells)
+            others = ring.features([own.astype(float) for own in cores], weights, mode, cells)
             moments = others.T @ others / len(cells)
             residual = core.reshape(len(core), -1) - features.matrix @ hyper.slopes
             fitted = [_variance(features.matrix, hyper.slopes, moments)]

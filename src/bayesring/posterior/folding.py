@@ -58,7 +58,8 @@ def fold_in(
         chain, row = places[draw]
         draws = posterior.chains[chain]
         streams = Streams.of_folding(seed, chain, int(draws.scans[row]))
-        cores = grown.cores(draw)  # views: what is written to them stays
+        views = grown.cores(draw)  # what is written to them stays
+        cores = [core.astype(np.float64) for core in views]
         weights = [draws.bond_weights(row, mode) for mode in range(len(cores))]
         priors = {
             mode: prior.modes[mode].beside(
@@ -79,6 +80,8 @@ def fold_in(
                     (posterior.likelihood, draws.nuisance[row]),
                 )
                 cores[mode][size:] = found.reshape(cores[mode][size:].shape) * own[:, None]
+        for mode in modes:
+            views[mode][known[mode] :] = cores[mode][known[mode] :]
 
     grown.engine.map_pieces(fold, range(len(places)))
     return grown

@@ -224,7 +224,8 @@ def _check_array(array: NDArray[Any], part: Expected, where: str) -> None:
         return
     if part.finite and not np.isfinite(array).all():
         raise ValueError(f"{where} holds numbers that are not finite.")
-    if part.finite and not (array.min() >= part.least and array.max() <= part.most):
+    low, high = array.min().item(), array.max().item()  # bounds may be beyond float32
+    if part.finite and not (low >= part.least and high <= part.most):
         raise ValueError(
             f"{where} holds numbers from {array.min()} to {array.max()}, but {part.least} to "
             f"{part.most} is allowed."

@@ -6,8 +6,8 @@ chains. Cores are never averaged: they are defined only up to an invertible matr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
 
@@ -23,13 +23,20 @@ from bayesring.model import ring
 from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
 
 CHUNK_BYTES = 2**26
-"""Number of draws times cells processed at a time."""
-COLUMNS = 1024
-"""Number of cells whose quantiles one thread computes at a time."""
-DENSE_CELLS = 2**20
-"""Number of cells of a whole tensor processed at a time."""
-DENSE_BOX = 8
-"""Compute all cells of a box if it has at most this many cells per requested cell."""
+"""Draws of cells that are sampled at a time."""
+PIECE_BYTES = 2**23
+"""Entries that one thread works on at a time."""
+FEWEST, MOST = 64, 2**13
+"""Cells that one thread works on at a time."""
+WIDE = 64
+"""Levels of the longest mode among these, if there are so many."""
+MOST_NUMBERED = 2**62
+"""Cells of a tensor that can be numbered."""
+PORTION = 2**20
+"""Cells that are put in order at a time."""
+
+Work = Callable[[IntArray, FloatArray], None]
+"""What is done with some rows and their entries, (draws, n)."""
 
 
 class Prediction(NamedTuple):
@@ -39,6 +46,10 @@ class Prediction(NamedTuple):
     std: FloatArray
     lower: FloatArray
     upper: FloatArray
+
+    def columns(self, point: str = "mean") -> dict[str, FloatArray]:
+        """By name; the first may hold medians, and is called so."""
+        return dict(zip((point, *self._fields[1:]), self, strict=True))
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,7 @@ class Posterior:
     location, scale : used to standardise the values before fitting
     chains : the kept draws of each chain
     engine : runs the predictions; has no effect on results
+    report : called with the number of cells that are done, from any thread
     """
 
     shape: tuple[int, ...]
@@ -60,6 +72,7 @@ class Posterior:
     scale: float
     chains: tuple[Draws, ...]
     engine: Engine = ONE_THREAD
+    report: Callable[[int], None] | None = field(default=None, compare=False, kw_only=True)
 
     @property
     def n_draws(self) -> int:
@@ -103,64 +116,130 @@ class Posterior:
 
     def entries(self, coords: IntArray) -> FloatArray:
         """f at `coords` (n, D) for every draw, (S, n), in standardised units."""
-        order = np.argsort(coords[:, 0], kind="stable")  # fastest for the kernel
-        columns = np.ascontiguousarray(coords[order].T, dtype=np.int32)
-        rows = [(draws, s) for draws in self.chains for s in range(len(draws.flat))]
-        fitted = np.empty((len(rows), len(coords)))
+        found = np.empty((len(coords), self.n_draws))
 
-        def fill(place: int) -> None:
-            draws, s = rows[place]
-            flat = ring.FlatRing(draws.flat[s], draws.starts, draws.bonds, draws.strands)
-            fitted[place, order] = self.engine.entries(flat, columns)
+        def fill(rows: IntArray, fitted: FloatArray) -> None:
+            found[rows] = fitted.T
 
-        self.engine.map_pieces(fill, range(len(rows)))
-        return fitted
+        self._map_cells(coords, fill)
+        return found.T
 
-    def moments(
-        self, coords: IntArray, noise: bool = True, boxes: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
+    def _map_cells(self, coords: IntArray, work: Work) -> None:
+        """Do `work` on all rows, some in each thread; where rows are cut depends on them alone."""
+        for rows, part, places in self._portions(coords):
+            order, cuts = self._pieces(places)
+            first = (int(np.argmax(self.shape)) + 1) % len(self.shape)
+
+            def one(
+                bounds: tuple[int, int],
+                rows: slice = rows,
+                part: Posterior = part,
+                places: IntArray = places,
+                order: IntArray = order,
+                first: int = first,
+            ) -> None:
+                own = order[slice(*bounds)]
+                fitted, begin = np.empty((len(own), self.n_draws)), 0
+                for draws in part.chains:
+                    end = begin + len(draws.flat)
+                    rings = ring.FlatRing(draws.flat, draws.starts, draws.bonds, draws.strands)
+                    self.engine.entries_of_draws(rings, places[own], first, fitted[:, begin:end])
+                    begin = end
+                work(rows.start + own, fitted.T)
+                if self.report is not None:
+                    self.report(len(own))
+
+            self.engine.map_pieces(one, cuts)
+
+    def _portions(self, coords: IntArray) -> Iterator[tuple[slice, Posterior, IntArray]]:
+        """Some rows at a time: a posterior that has their slices, and where they are in it."""
+        for begin in range(0, len(coords), PORTION):
+            rows = slice(begin, min(begin + PORTION, len(coords)))
+            yield rows, self, coords[rows]
+
+    def _pieces(self, coords: IntArray) -> tuple[IntArray, list[tuple[int, int]]]:
+        """An order of cells and where to cut it: pieces have few slices for their cells."""
+        n, modes = len(coords), len(self.shape)
+        most = min(max(PIECE_BYTES // (8 * self.n_draws), FEWEST), MOST)
+        longest = int(np.argmax(self.shape))
+        around = [(longest + 1 + step) % modes for step in range(modes)]
+        order = _sorted(coords[:, around], [self.shape[mode] for mode in around])
+        rows = coords[order]
+        new = np.any(rows[1:, around[:-1]] != rows[:-1, around[:-1]], axis=1)
+        strip = np.concatenate([[0], np.cumsum(new)]) // max(1, most // WIDE)
+        box = strip * (self.shape[longest] // WIDE + 1) + rows[:, longest] // WIDE
+        again = np.argsort(box, kind="stable")
+        order, box = order[again], box[again]
+        starts = np.flatnonzero(np.concatenate([[True], box[1:] != box[:-1]])[:n])
+        starts = starts[np.concatenate([[True], np.diff(starts // most) > 0])[: len(starts)]]
+        return order, list(zip(starts.tolist(), [*starts[1:].tolist(), n], strict=True))
+
+    def moments(self, coords: IntArray, noise: bool = True) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a new observation, or of its mean if not `noise`.
 
         The deviation of an observation is that of `sample`, calibrated if the likelihood was.
-        With `boxes`, cells that fill a box well are worked out by matrix products.
         """
-        mean, variance = np.empty(len(coords)), np.empty(len(coords))
-        for rows, fitted, given in self._moved_chunks(coords, boxes):
-            mean[rows], variance[rows] = self._moments_of(fitted, noise, given)
-        return self._restore(mean), self.scale * np.sqrt(variance)
+        mean, deviation = self.described(coords, (), noise)
+        return mean, deviation
 
     def interval(
         self, coords: IntArray, level: float, noise: bool = True
     ) -> tuple[FloatArray, FloatArray]:
         """Central interval of a new observation, or of its mean or probability if not `noise`."""
-        ends = np.empty((2, len(coords)))
-        for rows, fitted, given in self._moved_chunks(coords):
-            self._fill_ends(ends[:, rows], level, fitted, noise, given)
-        return self._restore(ends[0]), self._restore(ends[1])
+        *_, lower, upper = self.described(coords, _ends(level), noise)
+        return lower, upper
 
-    def summarise(self, coords: IntArray, level: float, noise: bool | None = None) -> Prediction:
-        """Moments and interval at once, computing each cell once in an internal order.
+    def summarise(
+        self, coords: IntArray, level: float, noise: bool | None = None, point: str = "mean"
+    ) -> Prediction:
+        """Moments and interval at once; with ``point="median"``, medians in place of means.
 
         If `noise` is None, they describe a new observation or, for binary likelihoods, its
-        probability: an interval from 0 to 1 would be uninformative. Where the cells fill a box
-        densely, whole boxes are computed by matrix products, which is much faster and equal up to
-        rounding. The order of `coords` does not change a single bit.
+        probability: an interval from 0 to 1 would be uninformative. The order of `coords` does not
+        change a single bit.
         """
         if noise is None:
             noise = not self.likelihood.binary
-        cells, places = np.unique(np.ravel_multi_index(coords.T, self.shape), return_inverse=True)
-        mean, variance = np.empty(len(cells)), np.empty(len(cells))
-        ends = np.empty((2, len(cells)))
-        ordered = np.stack(np.unravel_index(cells, self.shape), axis=1)
-        for rows, fitted, given in self._moved_chunks(ordered, boxes=True):
-            mean[rows], variance[rows] = self._moments_of(fitted, noise, given)
-            self._fill_ends(ends[:, rows], level, fitted, noise, given)
-        return Prediction(
-            self._restore(mean)[places],
-            (self.scale * np.sqrt(variance))[places],
-            self._restore(ends[0])[places],
-            self._restore(ends[1])[places],
-        )
+        levels = _ends(level) if point == "mean" else (*_ends(level), 0.5)
+        mean, deviation, lower, upper, *median = self.described(coords, levels, noise)
+        return Prediction(*(median or [mean]), deviation, lower, upper)
+
+    def described(
+        self, coords: IntArray, levels: Sequence[float], noise: bool = True
+    ) -> FloatArray:
+        """Mean, standard deviation, and quantiles at `levels`, (2 + k, n), of each cell once.
+
+        Where cells are close together, many are computed by one matrix product, which is much
+        faster and equal up to rounding.
+        """
+        cells, places = self._distinct(coords)
+        found = np.empty((2 + len(levels), len(cells)))
+        nuisance = self.nuisance
+
+        def fill(rows: IntArray, fitted: FloatArray) -> None:
+            given = self._given(cells[rows])
+            fitted = self.likelihood.moved(fitted, nuisance, given)
+            found[:2, rows] = self._moments_of(fitted, noise, given)
+            if noise and levels:
+                found[2:, rows] = self.likelihood.quantiles(levels, fitted, nuisance, given)
+            elif levels:
+                means = self.likelihood.mean(fitted, nuisance, given)
+                found[2:, rows] = np.quantile(means, levels, axis=0)
+
+        self._map_cells(cells, fill)
+        found[1] = self.scale * np.sqrt(found[1])
+        found[0], found[2:] = self._restore(found[0]), self._restore(found[2:])
+        return found if places is None else found[:, places]
+
+    def _distinct(self, coords: IntArray) -> tuple[IntArray, IntArray | None]:
+        """Distinct cells in order, and where each of `coords` is; None if they stay as they are."""
+        if prod(self.shape) > MOST_NUMBERED:
+            return coords, None
+        numbers = np.ravel_multi_index(coords.T, self.shape)
+        if np.all(numbers[1:] > numbers[:-1]):
+            return coords, None
+        cells, places = np.unique(numbers, return_inverse=True)
+        return np.stack(np.unravel_index(cells, self.shape), axis=1), places
 
     def _given(self, coords: IntArray) -> Given:
         """What the likelihood needs to know about cells."""
@@ -171,35 +250,18 @@ class Posterior:
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance over draws, standardised."""
         means = self.likelihood.mean(fitted, self.nuisance, given)
-        variance = means.var(axis=0)
+        mean, variance = self.engine.moments(means.T)
         if noise:
             within = self.likelihood.variance(fitted, self.nuisance, given)
+            if within.strides[1] == 0:  # the same for all cells
+                within = within[:, :1]
             variance = variance + within.mean(axis=0)
             variance = variance * self.likelihood.stretch**2
-        return means.mean(axis=0), variance
-
-    def _fill_ends(
-        self, ends: FloatArray, level: float, fitted: FloatArray, noise: bool, given: Given
-    ) -> None:
-        """Both ends of the central interval, computed for chunks of columns in threads."""
-        tails = (0.5 * (1 - level), 0.5 * (1 + level))
-        nuisance = self.nuisance
-
-        def fill(start: int) -> None:
-            columns = slice(start, start + COLUMNS)
-            own, known = fitted[:, columns], given.at(columns)
-            if noise:
-                for end, tail in zip(ends, tails, strict=True):
-                    end[columns] = self.likelihood.quantile(tail, own, nuisance, known)
-            else:
-                means = self.likelihood.mean(own, nuisance, known)
-                ends[:, columns] = np.quantile(means, tails, axis=0)
-
-        self.engine.map_pieces(fill, range(0, fitted.shape[1], COLUMNS))
+        return mean, variance
 
     def medians(self, coords: IntArray, noise: bool = True) -> FloatArray:
         """Medians of new observations, or of their means."""
-        return self.interval(coords, 0.0, noise)[0]
+        return self.described(coords, (0.5,), noise)[2]
 
     def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
         """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
@@ -219,15 +281,15 @@ class Posterior:
 
     def _calibrate(self, samples: FloatArray, fitted: FloatArray, given: Given) -> None:
         """Move samples to where the likelihood has them, some columns at a time in threads."""
-        nuisance = self.nuisance
+        nuisance, step = self.nuisance, 1024
 
         def move(start: int) -> None:
-            columns = slice(start, start + COLUMNS)
+            columns = slice(start, start + step)
             samples[:, columns] = self.likelihood.calibrated(
                 samples[:, columns], fitted[:, columns], nuisance, given.at(columns)
             )
 
-        self.engine.map_pieces(move, range(0, fitted.shape[1], COLUMNS))
+        self.engine.map_pieces(move, range(0, fitted.shape[1], step))
 
     def log_score(self, coords: IntArray, values: FloatArray) -> FloatArray:
         """Log predictive density or probability of each of `values` (n,) at `coords`.
@@ -236,8 +298,11 @@ class Posterior:
         intervals and samples: it judges the model, and a density cannot be had from 99 quantiles.
         """
         scores = np.empty(len(coords))
-        for rows, each in self._log_probs(coords, values, NOTHING):
+
+        def fill(rows: IntArray, each: FloatArray) -> None:
             scores[rows] = logsumexp(each, axis=0) - np.log(self.n_draws)
+
+        self._map_log_probs(coords, values, NOTHING, fill)
         return np.asarray(scores - np.log(self.scale))
 
     def log_likelihood(
@@ -250,8 +315,11 @@ class Posterior:
         row of weight w counts w times. `given` is in the units of the data.
         """
         found = np.empty((self.n_draws, len(coords)))
-        for rows, each in self._log_probs(coords, values, given):
+
+        def fill(rows: IntArray, each: FloatArray) -> None:
             found[:, rows] = each
+
+        self._map_log_probs(coords, values, given, fill)
         units = np.full(len(coords), np.log(self.scale))
         if given.weight is not None:
             units *= given.weight
@@ -260,116 +328,68 @@ class Posterior:
         found -= units
         return found
 
-    def _log_probs(
-        self, coords: IntArray, values: FloatArray, given: Given
-    ) -> Iterator[tuple[slice, FloatArray]]:
-        """Some rows at a time, log p(z_n | f_s, .) for every draw, in standardised units."""
+    def _map_log_probs(
+        self, coords: IntArray, values: FloatArray, given: Given, work: Work
+    ) -> None:
+        """Do `work` on log p(z_n | f_s, .) of some rows for every draw, in standardised units."""
         standard = (np.asarray(values, dtype=float) - self.location) / self.scale
-        nuisance = self.nuisance
-        for rows, fitted, known in self._chunks_given(coords, given):
-            yield rows, self.likelihood.log_prob(fitted, standard[rows], nuisance, known)
+        nuisance, known = self.nuisance, given.in_units(self.location, self.scale)
+
+        def one(rows: IntArray, fitted: FloatArray) -> None:
+            own = self.likelihood.locate(known.at(rows), coords[rows].T.__getitem__)
+            fitted = fitted if own.offset is None else fitted + own.offset
+            work(rows, self.likelihood.log_prob(fitted, standard[rows], nuisance, own))
+
+        self._map_cells(coords, one)
 
     def replicate(self, rng: Generator, coords: IntArray, given: Given = NOTHING) -> FloatArray:
         """One new value per draw at `coords`, (S, n), from the model itself, not calibrated."""
         samples = np.empty((self.n_draws, len(coords)))
         nuisance = self.nuisance
-        for rows, fitted, known in self._chunks_given(coords, given):
-            samples[:, rows] = self.likelihood.simulate(rng, fitted, nuisance, known)
-        return self._restore(samples)
-
-    def _moved_chunks(
-        self, coords: IntArray, boxes: bool = False
-    ) -> Iterator[tuple[slice, FloatArray, Given]]:
-        """Entries of some rows at a time as calibrated, with what the likelihood needs to know."""
-        for rows, fitted in self._chunks(coords, boxes):
-            given = self._given(coords[rows])
-            yield rows, self.likelihood.moved(fitted, self.nuisance, given), given
-
-    def _chunks_given(
-        self, coords: IntArray, given: Given
-    ) -> Iterator[tuple[slice, FloatArray, Given]]:
-        """Entries of some rows at a time, with what the likelihood needs to know about them."""
         known = given.in_units(self.location, self.scale)
         for rows, fitted in self._chunks(coords):
             own = self.likelihood.locate(known.at(rows), coords[rows].T.__getitem__)
-            yield rows, fitted if own.offset is None else fitted + own.offset, own
+            fitted = fitted if own.offset is None else fitted + own.offset
+            samples[:, rows] = self.likelihood.simulate(rng, fitted, nuisance, own)
+        return self._restore(samples)
+
+    def _moved_chunks(self, coords: IntArray) -> Iterator[tuple[slice, FloatArray, Given]]:
+        """Entries of some rows at a time as calibrated, with what the likelihood needs to know."""
+        for rows, fitted in self._chunks(coords):
+            given = self._given(coords[rows])
+            yield rows, self.likelihood.moved(fitted, self.nuisance, given), given
 
     def tensor(self, noise: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of every cell, by matrix products in bounded pieces."""
-        longest = int(np.argmax(self.shape))
-        step = max(1, DENSE_CELLS * self.shape[longest] // prod(self.shape))
-        mean, deviation = np.empty(self.shape), np.empty(self.shape)
-        if self.likelihood.moves:  # by all draws of a cell
-            for place in range(self.shape[longest]):
-                where = (*[slice(None)] * longest, slice(place, place + 1))
-                cells = np.indices(mean[where].shape).reshape(len(self.shape), -1).T
-                cells[:, longest] += place
-                found = self.moments(cells, noise, boxes=True)
-                mean[where], deviation[where] = (e.reshape(mean[where].shape) for e in found)
-            return mean, deviation
-
-        def fill(start: int) -> None:
-            slices = slice(start, start + step)
-            where = (*[slice(None)] * longest, slices)
-            mean[where], deviation[where] = self._dense_moments(longest, slices, noise)
-
-        self.engine.map_pieces(fill, range(0, self.shape[longest], step))
-        return self._restore(mean), self.scale * deviation
-
-    def _dense_moments(
-        self, mode: int, slices: slice, noise: bool
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of the cells of some slices of `mode`, over all draws."""
-        first: FloatArray = np.zeros(1)
-        total = squares = within = first
-        nuisance = self.nuisance
-        lengths = list(self.shape)
-        lengths[mode] = len(range(*slices.indices(lengths[mode])))
-        cells = np.indices(lengths, sparse=True)
-        cells[mode][...] += slices.start
-        given = self.likelihood.locate(NOTHING, lambda own: np.broadcast_to(cells[own], lengths))
-        for draw in range(self.n_draws):
-            cores = self.cores(draw)
-            cores[mode] = cores[mode][slices]
-            fitted = ring.dense(cores)
-            means = self.likelihood.mean(fitted, nuisance[draw], given)
-            if draw == 0:
-                first = means
-            gap = means - first
-            total = total + gap
-            squares = squares + gap * gap
-            if noise:
-                within = within + self.likelihood.variance(fitted, nuisance[draw], given)
-        average = total / self.n_draws
-        variance = np.maximum(squares / self.n_draws - average**2, 0.0) + within / self.n_draws
-        deviation = np.sqrt(variance)
-        return first + average, deviation * self.likelihood.stretch if noise else deviation
+        """Mean and standard deviation of every cell."""
+        total = prod(self.shape)
+        found = np.empty((2, total))
+        for begin in range(0, total, PORTION):
+            numbers = np.arange(begin, min(begin + PORTION, total))
+            cells = np.stack(np.unravel_index(numbers, self.shape), axis=1)
+            found[:, numbers] = self.moments(cells, noise)
+        mean, deviation = found.reshape(2, *self.shape)
+        return mean, deviation
 
     def _restore(self, values: FloatArray) -> FloatArray:
         return self.location + self.scale * values
 
-    def _chunks(self, coords: IntArray, boxes: bool = False) -> Iterator[tuple[slice, FloatArray]]:
+    def _chunks(self, coords: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         size = max(1, CHUNK_BYTES // (8 * self.n_draws))
         for start in range(0, len(coords), size):
             rows = slice(start, min(start + size, len(coords)))
-            first, last = coords[rows].min(axis=0), coords[rows].max(axis=0) + 1
-            if boxes and prod((last - first).tolist()) <= DENSE_BOX * (rows.stop - start):
-                yield rows, self._entries_in_box(coords[rows], first, last)
-            else:
-                yield rows, self.entries(coords[rows])
+            yield rows, self.entries(coords[rows])
 
-    def _entries_in_box(self, coords: IntArray, first: IntArray, last: IntArray) -> FloatArray:
-        """f at `coords` between `first` and `last`, like `entries`, from all cells of that box."""
-        cells = np.ravel_multi_index((coords - first).T, tuple(last - first))
-        fitted = np.empty((self.n_draws, len(coords)))
 
-        def fill(draw: int) -> None:
-            cores = self.cores(draw)
-            cut = [core[a:b] for core, a, b in zip(cores, first, last, strict=True)]
-            fitted[draw] = ring.dense(cut).ravel()[cells]
+def _sorted(coords: IntArray, shape: Sequence[int]) -> IntArray:
+    """Order of cells by their first index, then by the next."""
+    if prod(shape) > MOST_NUMBERED:
+        return np.lexsort(coords.T[::-1])
+    return np.argsort(np.ravel_multi_index(tuple(coords.T), tuple(shape)))
 
-        self.engine.map_pieces(fill, range(self.n_draws))
-        return fitted
+
+def _ends(level: float) -> tuple[float, float]:
+    """Levels of the two ends of a central interval."""
+    return 0.5 * (1 - level), 0.5 * (1 + level)
 
 
 def _unflatten(draws: Draws, row: int, shape: tuple[int, ...]) -> list[FloatArray]:

@@ -118,7 +118,7 @@ def chains_from_arrays(
         size = check_chain(own, shape, likelihood, f"chain {chain}")
         chains.append(
             Draws(
-                own["flat"].astype(np.float64, copy=False),
+                own["flat"],
                 layout(shape, size),
                 np.array(size.bonds, dtype=np.int64),
                 size.strands,

@@ -69,6 +69,6 @@ def most_uncertain(posterior: Posterior, coords: IntArray, n: int) -> tuple[IntA
     Noise is excluded. Repeated cells count once; ties go to the first cell in the tensor.
     """
     _, rows = np.unique(_numbers(posterior.shape, coords)[0], return_index=True)
-    _, deviation = posterior.moments(coords[rows], noise=False, boxes=True)
+    _, deviation = posterior.moments(coords[rows], noise=False)
     order = np.argsort(-deviation, kind="stable")[:n]
     return rows[order], deviation[order]

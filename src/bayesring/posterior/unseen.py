@@ -48,6 +48,7 @@ def widen(
         posterior.scale,
         posterior.chains,
         posterior.engine,
+        report=posterior.report,
         known=posterior,
         prior=prior,
         numbers=tuple(numbers_of(new) for new in added),
@@ -129,16 +130,11 @@ class Widened(Posterior):
 
         self.engine.map_pieces(fill, range(len(rows)))
 
-    def entries(self, coords: IntArray) -> FloatArray:
-        """f at `coords` for every draw, as for any posterior."""
-        part, places = self._part(coords)
-        return part.entries(places)
-
-    def _chunks(self, coords: IntArray, boxes: bool = False) -> Iterator[tuple[slice, FloatArray]]:
+    def _portions(self, coords: IntArray) -> Iterator[tuple[slice, Posterior, IntArray]]:
         for begin, end in self._cuts(coords, 0, len(coords)):
             part, places = self._part(coords[begin:end])
-            for rows, fitted in part._chunks(places, boxes):
-                yield slice(begin + rows.start, begin + rows.stop), fitted
+            for rows, _, own in part._portions(places):
+                yield slice(begin + rows.start, begin + rows.stop), part, own
 
     def _cuts(self, coords: IntArray, begin: int, end: int) -> Iterator[tuple[int, int]]:
         """Split the rows in half until the slices that each piece needs fit the budget."""

@@ -74,7 +74,7 @@ def _curve(fitted: Fitted, mode: int, prior: Smooth) -> Curve:
     chosen = np.linspace(0, posterior.n_draws - 1, min(posterior.n_draws, MOST_DRAWS)).astype(int)
     paths = np.empty((len(chosen), fitted.shape[mode]))
     for row, draw in enumerate(chosen):
-        cores = posterior.cores(int(draw))
+        cores = [own.astype(float) for own in posterior.cores(int(draw))]
         means = [cores[other].mean(axis=0) for other in ring.ring_order(mode, len(cores))]
         paths[row] = np.einsum("isab,sba->i", cores[mode], reduce(np.matmul, means))
     values = posterior.likelihood.mean(paths, posterior.nuisance[chosen])
