@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesring.data.observations import Observations
-from bayesring.model.types import FloatArray
+from bayesring.model.types import FloatArray, IntArray
 from paper.results_store import ROOT
 from paper.smurff_child import DONE, SETTINGS, TASK
 
@@ -59,6 +59,8 @@ class PeerResult(NamedTuple):
 
     factors: list[FloatArray]
     """(draws, I_d, K) for each mode; empty if none were asked for."""
+    scans: IntArray
+    """Scans that the draws are from, from 1."""
     wall: FloatArray
     """Seconds from the beginning to the end of each scan."""
     processor: FloatArray
@@ -140,7 +142,8 @@ def run_smurff(
         with np.load(folder / DONE) as done:
             names = [f"factors{mode}" for mode in range(len(data.shape))]
             kept = [done[name] for name in names if name in done]
-            return PeerResult(kept, done["wall"], done["processor"], run.threads)
+            scans = done["scans"] if "scans" in done else np.zeros(0, dtype=np.int64)
+            return PeerResult(kept, scans, done["wall"], done["processor"], run.threads)
 
 
 def run_child(
@@ -152,13 +155,16 @@ def run_child(
 ) -> None:
     """Run a program until it ends; a death or an end too late becomes a `PeerFailure`."""
     said = folder / "stderr"
-    with said.open("wb") as errors, subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=os.environ | dict.fromkeys(POOLS, str(threads)),
-        stdout=subprocess.PIPE if report else subprocess.DEVNULL,
-        stderr=errors,
-    ) as child:
+    with (
+        said.open("wb") as errors,
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | dict.fromkeys(POOLS, str(threads)),
+            stdout=subprocess.PIPE if report else subprocess.DEVNULL,
+            stderr=errors,
+        ) as child,
+    ):
         try:
             if report is not None:
                 assert child.stdout is not None

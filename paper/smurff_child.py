@@ -47,7 +47,9 @@ def make_session(task: Any, settings: dict[str, Any], draws: Path | None) -> Any
         save_freq=None if draws is None else settings["save_every"],
     )
     noise = (
-        smurff.ProbitNoise(0.5) if settings["probit"] else smurff.AdaptiveNoise(1.0, settings["cap"])
+        smurff.ProbitNoise(0.5)
+        if settings["probit"]
+        else smurff.AdaptiveNoise(1.0, settings["cap"])
     )
     session.addTrainAndTest(train, None, noise=noise)
     for mode, own in features.items():
@@ -69,12 +71,14 @@ def sample(session: Any, reports: bool) -> tuple[list[float], list[float]]:
     return wall, processor
 
 
-def read_draws(session: Any) -> dict[str, Any]:
-    """The kept factors of each mode, (draws, I_d, K), in the order in which they were drawn."""
+def read_draws(session: Any, burnin: int) -> dict[str, Any]:
+    """The kept factors of each mode, (draws, I_d, K), and the scans that they are from, from 1."""
     found = session.makePredictSession()
     kept = [sample.latents for sample in found.samples]
+    scans = np.array([burnin + sample.no for sample in found.samples])
     found.h5_file.close()
-    return {f"factors{mode}": np.array(own) for mode, own in enumerate(zip(*kept, strict=True))}
+    factors = {f"factors{mode}": np.array(own) for mode, own in enumerate(zip(*kept, strict=True))}
+    return factors | {"scans": scans}
 
 
 def main(folder: Path) -> None:
@@ -84,7 +88,7 @@ def main(folder: Path) -> None:
     with np.load(folder / TASK) as task:
         session = make_session(task, settings, draws)
     wall, processor = sample(session, settings["reports"])
-    kept = {} if draws is None else read_draws(session)
+    kept = {} if draws is None else read_draws(session, settings["burnin"])
     np.savez(folder / DONE, wall=np.array(wall), processor=np.array(processor), **kept)
 
 

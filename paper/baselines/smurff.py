@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.random import Generator, RandomState
@@ -44,7 +44,7 @@ class Smurff(Baseline):
     ----------
     rank_ : number of latent factors
     factors_ : D arrays (draws, I_d, R), in standard units
-    clocks_ : seconds, CPU seconds and cores used by the scans
+    clocks_ : the `PeerResult` of its process, without the factors
     shape_ : sizes of the modes
     """
 
@@ -97,16 +97,26 @@ class Smurff(Baseline):
         found = run_smurff(data, run, self.features, lambda: step("scan"))
         self.rank_ = rank
         self.factors_ = found.factors
-        self.clocks_ = found.described
+        self.clocks_ = found._replace(factors=[])
 
     def _moments(self, coords: IntArray, with_variance: bool) -> PredictiveMoments:
+        total = np.zeros(len(coords))
+        for entries in self._by_draw(coords):
+            total += entries
+        return PredictiveMoments(total / len(self.factors_[0]), None)
+
+    def _by_draw(self, coords: IntArray) -> Iterator[FloatArray]:
+        """Mean of a value given each draw, in standard units."""
         columns = np.ascontiguousarray(coords.T, dtype=np.int32)
         ones = np.ones(self.rank_)
-        total = np.zeros(len(coords))
         for factors in zip(*self.factors_, strict=True):
             entries = polyadic_entries(*lay_out(factors), columns, ones)
-            total += ndtr(entries) if self._is_binary() else entries
-        return PredictiveMoments(total / len(self.factors_[0]), None)
+            yield ndtr(entries) if self._is_binary() else entries
+
+    def predict_by_draw(self, X: IntArray) -> Iterator[FloatArray]:
+        """Predictions of one draw after another, in the order in which they were drawn."""
+        for mean in self._by_draw(X):
+            yield self.location_ + self.scale_ * mean
 
     def _scores(self, estimates: FloatArray) -> FloatArray:
         return estimates

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from paper.bench import suite
+from paper.bench import curves, suite
 from paper.command_line import call
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -48,6 +48,7 @@ def bench(
         out.write_text(json.dumps(result, indent=1) + "\n")
     if page is not None:
         suite.write_page(page, result)
+        curves.write_picture(curves.PICTURE)
 
 
 if __name__ == "__main__":

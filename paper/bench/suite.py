@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paper.bench import epochs, peers, processes, scans
+from paper.bench import curves, epochs, peers, processes, scans
 from paper.bench.timing import Measurement, machine
 
 SLOWER = 1.3
@@ -39,7 +39,7 @@ def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:
     yield from epochs.epochs()
     yield from epochs.stream(2 * 10**6 if quick else 10**8 if large else 2 * 10**7)
     if not quick:
-        yield from peers.smurff_targets()
+        yield from curves.measure()
     if large:
         yield from epochs.against_gibbs()
 
