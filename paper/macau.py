@@ -19,6 +19,7 @@ from paper.contenders import PeerChoice
 from paper.smurff_search import CAPS
 
 LATENT = (10, 20, 40, 80, 120)
+CHOICES = tuple(PeerChoice(latent, cap) for latent in LATENT for cap in CAPS)
 LEFT_OUT = 0.2
 """Share of the labels with observations that the inner split leaves out."""
 THREADS = 2
@@ -29,7 +30,7 @@ def fit_macau(
     test: Observations,
     features: Mapping[int, FloatArray],
     seed: int,
-    choices: Iterable[PeerChoice] = tuple(PeerChoice(k, cap) for k in LATENT for cap in CAPS),
+    choices: Iterable[PeerChoice] = CHOICES,
 ) -> dict[str, Any]:
     """Error on new labels of the mode with features, with settings chosen on an inner split.
 
@@ -50,7 +51,9 @@ def fit_macau(
         "cores used": model.clocks_.cores_used,
         "latent": chosen.latent,
         "cap": chosen.cap,
-        "validation": {f"K {k}, cap {cap:g}": error for (k, cap), error in errors.items()},
+        "validation": {
+            f"K {latent}, cap {cap:g}": error for (latent, cap), error in errors.items()
+        },
     }
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -128,14 +128,13 @@ def run_smurff(
         )
     with TemporaryDirectory() as name:
         folder = Path(name)
-        arrays = {f"features{mode}": own for mode, own in (features or {}).items()}
-        np.savez(
-            folder / TASK,
-            coords=data.coords,
-            values=data.values,
-            shape=np.array(data.shape),
-            **arrays,
-        )
+        arrays: dict[str, Any] = {
+            "coords": data.coords,
+            "values": data.values,
+            "shape": np.array(data.shape),
+            **{f"features{mode}": own for mode, own in (features or {}).items()},
+        }
+        np.savez(folder / TASK, **arrays)
         settings = run._asdict() | {"reports": report is not None}
         (folder / SETTINGS).write_text(json.dumps(settings))
         run_child([sys.executable, "-m", CHILD, name], folder, run.threads, report, timeout)

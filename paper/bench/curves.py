@@ -20,7 +20,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -108,7 +108,7 @@ def watched() -> Iterator[Watch]:
 
 
 def running_means(
-    predictions: Sequence[FloatArray] | Iterator[FloatArray], looks: set[int]
+    predictions: Iterable[FloatArray], looks: set[int]
 ) -> Iterator[tuple[int, FloatArray]]:
     """Means of the first predictions, for each number of them among `looks`."""
     total: Any = 0.0
