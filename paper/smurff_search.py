@@ -118,11 +118,22 @@ def _least(store: ResultsStore, name: str, field: str) -> PeerChoice | None:
     return PeerChoice(int(best["latent"]), float(best["cap"]))
 
 
-def main(names: list[str]) -> None:
+def named(text: str) -> list[str] | None:
+    """Names of sets with commas between them; None, for all sets, if there are none."""
+    names = [name for each in text.split(",") if (name := each.strip())]
+    unknown = [name for name in names if name not in search_sets()]
+    if unknown:
+        raise ValueError(
+            f"the name of a set was {unknown[0]!r}, but there are {', '.join(search_sets())}."
+        )
+    return names or None
+
+
+def main(names: list[str] | None) -> None:
     """Compute missing cells of all or of some sets."""
-    outcome = run_cells(make_cells(names or None), ResultsStore(ROOT / COMMITTED))
+    outcome = run_cells(make_cells(names), ResultsStore(ROOT / COMMITTED))
     typer.echo("\n".join([f"{outcome.computed} cells computed.", *outcome.failed]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(named(",".join(sys.argv[1:])))

@@ -43,6 +43,13 @@ def test_real_values_have_caps_and_binary_ones_have_none():
     assert len(smurff_search.search_sets()) == 8
 
 
+def test_sets_are_named_with_commas():
+    assert smurff_search.named("Enron, Birmingham RM 40") == ["Enron", "Birmingham RM 40"]
+    assert smurff_search.named("") is None
+    with pytest.raises(ValueError, match=r"'Enrom', but there are USHCN, .*Hangzhou RM 40"):
+        smurff_search.named("Enrom")
+
+
 def test_settings_are_known_when_every_pair_has_been_tried(store):
     search(store, "USHCN", but=PeerChoice(5, 10.0))
     assert smurff_search.chosen(store, "USHCN") is None

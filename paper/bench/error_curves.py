@@ -38,7 +38,7 @@ from paper.bench.timing import Measurement, machine
 from paper.contenders import PeerChoice, error_of
 from paper.peer_process import PeerFailure
 from paper.results_store import COMMITTED, ROOT, ResultsStore, write_json
-from paper.smurff_search import SearchSet, favoured, search_sets
+from paper.smurff_search import SearchSet, favoured, named, search_sets
 from paper.tasks import Task
 
 FILE = ROOT / COMMITTED / "curves.json"
@@ -56,7 +56,7 @@ WITHIN = 1.003
 GOAL = 1.0
 
 
-class Curve(NamedTuple):
+class ErrorCurve(NamedTuple):
     """Errors of what is known after some seconds."""
 
     wall: list[float]
@@ -70,7 +70,7 @@ class Curve(NamedTuple):
         return min(found, default=None)
 
 
-class Watch:
+class ScanClock:
     """Wall and CPU seconds since it was made, at the end of every scan of every chain."""
 
     def __init__(self) -> None:
@@ -92,12 +92,12 @@ class Watch:
 
 
 @contextmanager
-def watched() -> Iterator[Watch]:
+def watched() -> Iterator[ScanClock]:
     """Fits within report their scans to a watch instead of progress bars."""
-    watch, right = Watch(), progress.chain_progress
+    watch, right = ScanClock(), progress.chain_progress
 
     @contextmanager
-    def reporting(*_: Any) -> Iterator[Watch]:
+    def reporting(*_: Any) -> Iterator[ScanClock]:
         yield watch
 
     progress.chain_progress = reporting  # type: ignore[assignment]
@@ -123,7 +123,7 @@ def spread_out(n: int, looks: int = LOOKS) -> set[int]:
     return {round(each) for each in np.geomspace(1, n, looks)}
 
 
-def ours(train: Observations, test: Observations, task: Task, threads: int) -> Curve:
+def ours(train: Observations, test: Observations, task: Task, threads: int) -> ErrorCurve:
     """A fit with every default."""
     with watched() as watch:
         ring = _ring(train, task, threads)
@@ -149,11 +149,11 @@ def ours(train: Observations, test: Observations, task: Task, threads: int) -> C
     return _curve(found)
 
 
-def online_em(train: Observations, test: Observations, task: Task, threads: int) -> Curve:
+def online_em(train: Observations, test: Observations, task: Task, threads: int) -> ErrorCurve:
     """Fits of a few epochs, and one with every default."""
     found = []
     for settings in (*({"epochs": each} for each in EPOCHS), {}):
-        watch = Watch()
+        watch = ScanClock()
         ring = _ring(train, task, threads, inference="online-em", **settings)
         now = watch.now()
         found.append((*now, error_of(task, test.values, ring.predict(test.coords))))
@@ -181,7 +181,7 @@ def smurff(
     choice: PeerChoice,
     threads: int,
     scans: int = SCANS,
-) -> tuple[Curve, str | None]:
+) -> tuple[ErrorCurve, str | None]:
     """One run of SMURFF, and a sentence if it used fewer cores than it was given."""
     model = Smurff(
         choice.latent,
@@ -213,9 +213,9 @@ def smurff(
     return _curve(found), clocks.shortfall()
 
 
-def _curve(points: Sequence[tuple[float, float, float]]) -> Curve:
+def _curve(points: Sequence[tuple[float, float, float]]) -> ErrorCurve:
     ordered = sorted((float(wall), float(cpu), float(error)) for wall, cpu, error in points)
-    return Curve(*([*column] for column in zip(*ordered, strict=True)))
+    return ErrorCurve(*([*column] for column in zip(*ordered, strict=True)))
 
 
 def compare(
@@ -250,7 +250,7 @@ def compare(
 def row_of(found: dict[str, Any]) -> Measurement:
     """SMURFF's seconds to its least error over ours to the same, from the curves of a set."""
     clock = found["clock"]
-    curves = {label: Curve(**curve) for label, curve in found["curves"].items()}
+    curves = {label: ErrorCurve(**curve) for label, curve in found["curves"].items()}
     target = WITHIN * min(curves["SMURFF"].error)
     times = {label: curve.reaches(target, clock) for label, curve in curves.items()}
     theirs, mine = times["SMURFF"], times["bayesring"]
@@ -323,12 +323,12 @@ def write_picture(stem: Path, file: Path = FILE) -> None:
 def main() -> None:
     """Measure some or all sets, print a line for each, and draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="sets; all of them if none is named")
+    parser.add_argument("names", nargs="*", help="sets, with commas; all if none is named")
     parser.add_argument("--busy", action="store_true", help="count CPU seconds, on a busy machine")
     parser.add_argument("--file", type=Path, default=FILE, help="where curves are kept")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="picture, without its ending")
     asked = parser.parse_args()
-    for row in measure(asked.names, asked.busy, asked.file):
+    for row in measure(named(",".join(asked.names)), asked.busy, asked.file):
         value = "not measured" if row.value is None else f"{row.value:.3g} {row.unit}"
         sys.stdout.write(f"{row.name}: {value}; {row.note}\n")
         sys.stdout.flush()

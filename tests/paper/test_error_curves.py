@@ -11,8 +11,9 @@ from bayesring import progress
 from bayesring.data.observations import Observations
 from bayesring.datasets.splits import Fold
 from bayesring.metrics import rmse
-from paper.bench import curves, peers
-from paper.bench.curves import Curve
+from paper.bench import error_curves as curves
+from paper.bench import peers
+from paper.bench.error_curves import ErrorCurve
 from paper.contenders import PeerChoice, error_of
 from paper.smurff_search import SearchSet
 from paper.tasks import TASKS
@@ -42,15 +43,15 @@ def test_running_means_are_means_of_what_came_first():
 
 
 def test_a_curve_reaches_an_error_at_its_first_point_there():
-    curve = Curve([1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.5, 0.2, 0.3])
+    curve = ErrorCurve([1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.5, 0.2, 0.3])
     assert curve.reaches(0.3) == 2.0
     assert curve.reaches(0.3, "processor") == 4.0
     assert curve.reaches(0.1) is None
 
 
 def found(clock="wall", ours=0.2):
-    theirs = Curve([1.0, 6.0], [2.0, 9.0], [0.5, 0.3])
-    mine = Curve([2.0, 3.0], [1.0, 3.0], [0.4, ours])
+    theirs = ErrorCurve([1.0, 6.0], [2.0, 9.0], [0.5, 0.3])
+    mine = ErrorCurve([2.0, 3.0], [1.0, 3.0], [0.4, ours])
     both = {"SMURFF": theirs, "bayesring": mine, "online EM": mine}
     return {
         "set": "Enron",
