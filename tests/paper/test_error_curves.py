@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -47,6 +48,11 @@ def test_a_curve_reaches_an_error_at_its_first_point_there():
     assert curve.reaches(0.3) == 2.0
     assert curve.reaches(0.3, "processor") == 4.0
     assert curve.reaches(0.1) is None
+    curve = ErrorCurve([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], [0.2, 0.4, 0.3, 0.1])
+    assert curve.reaches(0.3) == 1.0
+    assert curve.stays(0.3) == 3.0
+    assert curve.stays(0.4) == 1.0
+    assert curve.stays(0.05) is None
 
 
 def found(clock="wall", ours=0.2):
@@ -68,7 +74,8 @@ def test_the_row_is_their_time_over_ours():
     assert "CPU" in busy.unit
     never = curves.row_of(found(ours=0.31))
     assert never.value == 0
-    assert "bayesring never, least 0.31" in never.note
+    assert "there: SMURFF 6 s, bayesring never" in never.note
+    assert "ends: SMURFF 0.3, bayesring 0.31" in never.note
     assert curves.row_of(found(ours=0.3005)).value == pytest.approx(2.0)
 
 
@@ -105,6 +112,24 @@ def test_our_curve_ends_with_the_whole_fit(fold, monkeypatch):
     one = min(draws.scans[0] for draws in rings[0].posterior_.chains)
     assert one == 21
     assert first != pytest.approx(expected)
+
+
+def test_draws_count_from_when_they_were_made(fold, monkeypatch):
+    """The second chain is made to be the first in time."""
+    train, test = fold
+    short = {"rank": 2, "warmup": 4, "draws": 3, "chains": 2}
+    ring = curves._ring(train, TASK, 1, **short)
+    clock = curves.ScanClock()
+    clock.at = {(c, s): (10.0 * (1 - c) + s, 0.5 * s) for c in (0, 1) for s in range(1, 8)}
+    clock.now = lambda: (99.0, 9.0)
+    monkeypatch.setattr(curves, "watched", lambda: nullcontext(clock))
+    monkeypatch.setattr(curves, "_ring", lambda *_: ring)
+    curve = curves.ours(train, test, TASK, 1)
+    assert curve.wall == [5.0, 6.0, 7.0, 15.0, 16.0, 17.0, 99.0]
+    assert curve.processor == [2.5, 3.0, 3.5, 2.5, 3.0, 3.5, 9.0]
+    posterior = ring.posterior_
+    entry = posterior.location + posterior.scale * posterior.entries(test.coords)[3]
+    assert curve.error[0] == pytest.approx(rmse(test.values, entry))
 
 
 def test_their_curve_leaves_out_what_favours_them(fold):
