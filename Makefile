@@ -113,6 +113,15 @@ bench-against: setup  ## compare scans with another commit, in turn: COMMIT=...,
 accuracy: $(VENV)/.peers  ## the defaults on six real data sets next to the paper and SMURFF, into README and docs/accuracy.md
 	$(BIN)/python -m paper.accuracy_tables
 
+# make peers ONLY='Enron,Birmingham RM 40'   some data sets only
+.PHONY: peers curves
+peers: $(VENV)/.peers  ## SMURFF's best number of factors and cap on eight sets, for accuracy and bench; continues where it stopped
+	$(BIN)/python -m paper.smurff_search '$(ONLY)'
+
+# make curves ONLY='Enron' BUSY=1            CPU seconds, on a machine with other work
+curves: $(VENV)/.peers  ## error against seconds of SMURFF, Gibbs and online EM, into docs/images/curves.png; part of bench
+	$(BIN)/python -m paper.bench.error_curves $(if $(BUSY),--busy) '$(ONLY)'
+
 # make reproduce QUICK=1 OUT=folder       a smoke test of every path, into folder/quick
 # make reproduce WHAT=binary ONLY='Enron/TTWOPT DBLP' JOBS=1
 # make reproduce ONLY=Enron AGAIN=1        recomputes existing cells too

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from bayesring.datasets.dataset import N_FOLDS
+from bayesring.model.types import FloatArray
 from paper import accuracy, published
 from paper.contenders import METHODS
 from paper.results_store import Result, ResultsStore, write_json
@@ -39,6 +41,8 @@ class ComparisonRow(NamedTuple):
     """Empty if it could not run or has not run yet."""
     cannot: str | None
     minutes: float
+    budget: str
+    """What the method was given and what it used of that."""
 
 
 def compare(store: ResultsStore, name: str) -> list[ComparisonRow]:
@@ -67,8 +71,37 @@ def compare(store: ResultsStore, name: str) -> list[ComparisonRow]:
         )
         cannot = next((cell["cannot"] for cell in cells if "cannot" in cell), None)
         minutes = float(np.mean([cell["seconds"] for cell in good])) / 60 if good else 0.0
-        rows.append(ComparisonRow(method, len(good), figures, cannot, minutes))
+        rows.append(ComparisonRow(method, len(good), figures, cannot, minutes, budget(good)))
     return rows
+
+
+def budget(cells: list[Result]) -> str:
+    """Initial rank, scans, sweeps or epochs of some fits, as far as their rows say so."""
+    known = [cell["budget"] for cell in cells if "budget" in cell]
+    if not any({"rank", "latent"} & {*cell} for cell in cells):
+        return ""
+    if len(known) < len(cells):
+        return "before budgets were equal"
+    texts = []
+    if "start" in known[0]:
+        texts.append(f"rank {_span([each['start'] for each in known])}")
+    if "cap" in cells[0]:
+        texts.append(f"cap {cells[0]['cap']:g}")
+    if "limit" in known[0]:
+        texts.append(f"{_span([e['steps'] for e in known])} of {known[0]['limit']} steps")
+    for unit in ("scans", "epochs"):
+        if unit in known[0]:
+            per_chain = [each[unit] for each in known]
+            chains = [*map(np.size, per_chain)]
+            times = f" x {_span(chains)}" if max(chains) > 1 else ""
+            texts.append(f"{_span(np.concatenate([*map(np.atleast_1d, per_chain)]))}{times} {unit}")
+    return ", ".join(texts)
+
+
+def _span(numbers: Sequence[float] | FloatArray) -> str:
+    """The numbers, or the least and the largest if they differ."""
+    low, high = min(numbers), max(numbers)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def printed_for(name: str, score: str, method: str) -> published.Printed | None:
@@ -97,8 +130,8 @@ def table(store: ResultsStore, name: str) -> str:
         for score in scores
     ]
     lines = [
-        f"| {name} | {' | '.join(heads)} | folds | minutes per fit |",
-        f"|---|{'---|' * (3 * len(scores) + 2)}",
+        f"| {name} | {' | '.join(heads)} | folds | minutes per fit | budget |",
+        f"|---|{'---|' * (3 * len(scores) + 3)}",
     ]
     for row in compare(store, name):
         label = METHODS[row.method].label
@@ -107,10 +140,12 @@ def table(store: ResultsStore, name: str) -> str:
             blank = " | ".join(
                 f"{said} | {_printed(name, score, row.method)} | " for score in scores
             )
-            lines.append(f"| {label} | {blank} | {row.folds} of {N_FOLDS} |  |")
+            lines.append(f"| {label} | {blank} | {row.folds} of {N_FOLDS} |  |  |")
             continue
         cells = " | ".join(_cells(name, row.method, figure) for figure in row.figures)
-        lines.append(f"| {label} | {cells} | {row.folds} of {N_FOLDS} | {row.minutes:.1f} |")
+        lines.append(
+            f"| {label} | {cells} | {row.folds} of {N_FOLDS} | {row.minutes:.1f} | {row.budget} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -157,6 +192,7 @@ def write(store: ResultsStore, out: Path, table_name: str) -> None:
                 "folds": row.folds,
                 "cannot": row.cannot,
                 "minutes": round(row.minutes, 2),
+                "budget": row.budget,
                 "scores": {
                     figure.score: {
                         "mean": figure.mean,

@@ -83,8 +83,10 @@ def status(store: ResultsStore) -> str:
     studies = {
         "rank study": rank_study.make_cells(),
         "scale study": scale.make_cells(),
-        "table of continuous data": accuracy.make_cells(comparison.names_of("continuous")),
-        "table of binary data": accuracy.make_cells(comparison.names_of("binary")),
+        "table of continuous data": accuracy.make_cells(
+            comparison.names_of("continuous"), store=store
+        ),
+        "table of binary data": accuracy.make_cells(comparison.names_of("binary"), store=store),
     }
     counts = []
     machines: dict[str, None] = {}

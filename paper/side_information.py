@@ -1,14 +1,13 @@
 """What features of labels are worth: figures for docs/side-information.md.
 
 Every figure is one row of `paper/results/side_information.json`; a row that is there is not worked
-out again. SMURFF runs in a process of its own.
+out again. SMURFF runs in a process of its own (`paper.macau`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -39,6 +38,7 @@ from bayesring.priors import (
     UnitWeights,
     many_slopes,
 )
+from paper.macau import fit_macau
 from paper.results_store import COMMITTED, ROOT, write_json
 
 PAGE = ROOT / "docs" / "side-information.md"
@@ -155,7 +155,11 @@ def ushcn(method: str, seed: int) -> Row:
     if method == "nearest places":
         return {"rmse": _nearest(train, values, test, truth)}
     if method.startswith("SMURFF"):
-        return _in_process(method.partition(", ")[2], seed)
+        features = described_places(method.partition(", ")[2])
+        assert features is not None
+        shape = load_ushcn().shape
+        known, new = Observations(train, values, shape), Observations(test, truth, shape)
+        return fit_macau(known, new, {1: features[1]}, seed)
     begin = process_time()
     ring = TensorRing(random_state=seed, shape=load_ushcn().shape, **SHORT)
     ring.fit(train, values, features=described_places(method))
@@ -177,45 +181,6 @@ def _nearest(train: IntArray, values: FloatArray, test: IntArray, truth: FloatAr
         around = around[~np.isnan(around)][:NEIGHBOURS]
         found[row] = here.mean() if here.size else around.mean()
     return float(np.sqrt(np.mean((found - truth) ** 2)))
-
-
-def _in_process(features: str, seed: int) -> Row:
-    """SMURFF in a process of its own."""
-    command = [sys.executable, "-m", "paper.side_information", "--macau", features]
-    command += ["--seeds", str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
-
-
-def macau(features: str, seed: int) -> Row:
-    """SMURFF's Macau with the same features of places."""
-    import smurff
-
-    train, values, test, truth = ushcn_split(seed)
-    mean = float(values.mean())
-    session = smurff.TrainSession(
-        priors=["normal", "macau", "normal"],
-        num_latent=16,
-        burnin=400,
-        nsamples=400,
-        seed=seed,
-        verbose=0,
-        num_threads=2,
-    )
-    shape = load_ushcn().shape
-    columns = [tuple(np.ascontiguousarray(own.T, dtype=np.int64)) for own in (train, test)]
-    whole, hidden = (
-        smurff.SparseTensor((each - mean, own), shape)
-        for own, each in zip(columns, (values, truth), strict=True)
-    )
-    session.addTrainAndTest(whole, hidden, smurff.AdaptiveNoise(1.0, 50.0))
-    described = described_places(features)
-    assert described is not None
-    session.addSideInfo(1, described[1], smurff.SampledNoise(1.0), direct=True)
-    begin = process_time()
-    predictions = session.run()
-    gaps = [each.pred_avg - each.val for each in predictions]
-    return {"rmse": float(np.sqrt(np.mean(np.square(gaps)))), "seconds": process_time() - begin}
 
 
 def shared(data: Dataset) -> Any:
@@ -369,11 +334,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="study/method, or the beginning of it")
     parser.add_argument("--again", action="store_true")
-    parser.add_argument("--macau", help="features for SMURFF, at the one seed of --seeds")
     asked = parser.parse_args()
-    if asked.macau is not None:
-        sys.stdout.write(json.dumps(macau(asked.macau, asked.seeds)) + "\n")
-        return
     warnings.simplefilter("ignore")
     for seed in range(asked.seeds):
         for study, (work, methods) in STUDIES.items():

@@ -15,8 +15,8 @@ from paper.runner import ResultCell, RunOutcome, choose, run_cells
 class Study(NamedTuple):
     """A table or figure of the paper."""
 
-    cells: Callable[[bool], list[ResultCell]]
-    """The cells to compute; fewer for a smoke test."""
+    cells: Callable[[bool, ResultsStore], list[ResultCell]]
+    """The cells to compute, given what is there; fewer for a smoke test."""
     write: Callable[[ResultsStore, Path, bool], None]
     """Write tables and pictures of the existing results."""
     jobs: Callable[[int | None], int]
@@ -24,20 +24,18 @@ class Study(NamedTuple):
 
 
 def _table(name: str) -> Study:
-    def cells(quick: bool) -> list[ResultCell]:
+    def cells(quick: bool, store: ResultsStore) -> list[ResultCell]:
         names = comparison.names_of(name)
-        return (
-            accuracy.make_cells(names, folds=[0], quick=True)
-            if quick
-            else (accuracy.make_cells(names))
-        )
+        if quick:
+            return accuracy.make_cells(names, folds=[0], quick=True)
+        return accuracy.make_cells(names, store=store)
 
     return Study(cells, lambda store, out, _: comparison.write(store, out, name), count_threads)
 
 
 STUDIES = {
-    "rank": Study(rank_study.make_cells, rank_study.write, count_threads),
-    "scale": Study(scale.make_cells, scale.write, lambda _: 1),
+    "rank": Study(lambda quick, _: rank_study.make_cells(quick), rank_study.write, count_threads),
+    "scale": Study(lambda quick, _: scale.make_cells(quick), scale.write, lambda _: 1),
     "continuous": _table("continuous"),
     "binary": _table("binary"),
 }
@@ -75,7 +73,7 @@ def reproduce(
     out, results = (each / "quick" if quick else each for each in (out, results))
     store = ResultsStore(results)
     studies = STUDIES if what == "all" else {what: STUDIES[what]}
-    cells = {name: study.cells(quick) for name, study in studies.items()}
+    cells = {name: study.cells(quick, store) for name, study in studies.items()}
     chosen = set(choose([cell for each in cells.values() for cell in each], only))
     outcome = RunOutcome(0, 0, [], [])
     for name, study in studies.items():

@@ -1,4 +1,4 @@
-"""Pictures of the rank study and the scale study, with matplotlib."""
+"""Pictures of the rank study, the scale study and the curves of errors, with matplotlib."""
 
 from __future__ import annotations
 
@@ -112,6 +112,46 @@ def plot_scale(
     axis.grid(alpha=0.25)
     axis.set_zorder(1)
     axis.patch.set_visible(False)
+    return figure
+
+
+def plot_curves(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    quantities: Mapping[str, str],
+    clock: str,
+    wide: int = 4,
+) -> Figure:
+    """Errors against seconds on a log scale, a panel for each set.
+
+    Parameters
+    ----------
+    panels : title of each panel; label of each line in it, its seconds and errors
+    quantities : what the errors of a panel are
+    clock : what the seconds are
+    wide : maximum number of panels side by side
+    """
+    across = min(wide, len(panels))
+    down = -(-len(panels) // across)
+    figure, axes = plt.subplots(
+        down, across, figsize=(3.1 * across, 2.7 * down), squeeze=False, layout="constrained"
+    )
+    for place, (title, lines) in enumerate(panels.items()):
+        axis = axes.flat[place]
+        for number, (label, (seconds, errors)) in enumerate(lines.items()):
+            axis.plot(
+                seconds, errors, f"{'os^'[number % 3]}-", color=LINES[number], ms=3, lw=1.3,
+                label=label,
+            )  # fmt: skip
+        least = min(min(errors) for _, errors in lines.values())
+        ends = [errors[-1] for _, errors in lines.values()]
+        axis.set_ylim(least - 0.1 * (max(ends) - least), least + 2.5 * (max(ends) - least))
+        axis.set(xscale="log", title=title, ylabel=quantities[title])
+        axis.grid(alpha=0.25)
+        if place + across >= len(panels):
+            axis.set_xlabel(clock)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    axes.flat[0].legend(fontsize=8)
     return figure
 
 

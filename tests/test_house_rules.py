@@ -37,7 +37,6 @@ MANY_PARAMETERS = {
     "src/bayesring/command/workflows.py:complete_file": "the same, called from Python",
     "src/bayesring/command/judged.py:forecast_file": "the same, called from Python",
     "src/bayesring/completion.py:complete": "public: what to complete and how",
-    "paper/baselines/smurff.py:smurff_session": "the options of another program",
     "paper/bench/timing.py:TimedChain.__init__": "what a measurement varies",
     "paper/reproduce.py:reproduce": "the options of a command",
     "paper/studies.py:reproduce": "the same, called from Python",

@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring import TensorRing, metrics
+from bayesring import TensorRing
 from bayesring.model.types import FloatArray, IntArray
 from paper.arena import trivial
 from paper.arena.contests import Contest
 from paper.arena.trivial import Guess, Known
-from paper.contenders import OURS, QUICK_RING, SMURFF, Job, hold_out, smurff
+from paper.contenders import OURS, QUICK_RING, SMURFF, Job, PeerChoice, smurff
+from paper.smurff_search import choose_inside
 from paper.tasks import Task
-
-LATENT = (5, 10, 20, 40)
-"""Numbers of factors from which SMURFF's is chosen, on a tenth of the training data."""
 
 
 class RivalSetting(NamedTuple):
@@ -76,19 +74,15 @@ def _simple(
 
 
 def _smurff(known: Known, setting: RivalSetting) -> Entrant:
-    """SMURFF; its number of factors is chosen on held-out training data."""
-
-    def fit(train: Any, latent: int) -> Any:
-        task = Task(lambda: known.data, "continuous", (), (), latent)
-        return smurff(Job(train, task, setting.seed, setting.threads, setting.quick))
-
-    part, held = hold_out(known.train, setting.seed)
-    errors = {
-        latent: metrics.rmse(held.values, fit(part, latent).predict(held.coords))
-        for latent in LATENT
-    }
-    chosen = min(errors, key=lambda latent: errors[latent])
-    return Entrant(fit(known.train, chosen).predict, described={"latent": chosen})
+    """SMURFF; its number of factors and its cap are chosen on held-out training data."""
+    task = Task(lambda: known.data, "continuous", (), ())
+    job = Job(known.train, task, setting.seed, setting.threads, setting.quick)
+    chosen, errors = (PeerChoice(2, 10.0), {}) if setting.quick else choose_inside(job)
+    fitted = smurff(job._replace(peer=chosen))
+    return Entrant(
+        fitted.predict,
+        described={"latent": chosen.latent, "validation": errors} | fitted.described,
+    )
 
 
 def _ours(known: Known, setting: RivalSetting) -> Entrant:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.random import Generator, RandomState
@@ -14,17 +12,20 @@ from bayesring.checks import check_count
 from bayesring.data.observations import Observations
 from bayesring.engine.threads import count_threads
 from bayesring.model.types import FloatArray, IntArray
+from bayesring.wording import shown
 from paper.baselines.baseline import Baseline, PredictiveMoments, Step
 from paper.baselines.sorted_views import lay_out
 from paper.kernels.polyadic import polyadic_entries
+from paper.peer_process import SmurffRun, run_smurff
 
 
 class Smurff(Baseline):
     """SMURFF with normal priors on every mode, under the contract of the other baselines.
 
-    The factors of the kept scans are read back from SMURFF's file, and predictions are means over
-    them. Binary values have a probit likelihood, so scores are probabilities, the mean of Phi(f)
-    over the draws, and need no rescaling. Needs the package `smurff`, in the extra `bench`.
+    It runs in a process of its own (`paper.peer_process`). The factors of the kept scans are read
+    back from its file, and predictions are means over them. Binary values have a probit likelihood,
+    so scores are probabilities, the mean of Phi(f) over the draws, and need no rescaling. Needs the
+    package `smurff`, in the group `paper`.
 
     Parameters
     ----------
@@ -32,6 +33,8 @@ class Smurff(Baseline):
     likelihood : "gaussian", with adaptive noise, or "bernoulli", a probit model
     shape : sizes of the modes; None takes the largest coordinates plus one
     warmup, draws : scans discarded, scans kept
+    cap : bound on the signal-to-noise ratio of real values; 10 is SMURFF's default
+    features : side information by mode, one row per slice, for Macau's prior; None for none
     max_memory : maximum bytes for the kept factors; draws are thinned to fit
     n_jobs : number of threads; None uses all cores. SMURFF's results may depend on it.
     random_state : seed, Generator or RandomState
@@ -41,6 +44,7 @@ class Smurff(Baseline):
     ----------
     rank_ : number of latent factors
     factors_ : D arrays (draws, I_d, R), in standard units
+    clocks_ : the `PeerResult` of its process, without the factors
     shape_ : sizes of the modes
     """
 
@@ -52,6 +56,8 @@ class Smurff(Baseline):
         shape: tuple[int, ...] | None = None,
         warmup: int = 200,
         draws: int = 300,
+        cap: float = 10.0,
+        features: Mapping[int, FloatArray] | None = None,
         max_memory: int = 2**30,
         n_jobs: int | None = None,
         random_state: int | Generator | RandomState | None = None,
@@ -62,6 +68,8 @@ class Smurff(Baseline):
         self.shape = shape
         self.warmup = warmup
         self.draws = draws
+        self.cap = cap
+        self.features = features
         self.max_memory = max_memory
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -74,90 +82,41 @@ class Smurff(Baseline):
         rank = check_count(self.rank, "rank", 1)
         budget = check_count(self.max_memory, "max_memory", 1)
         thinning = -(-8 * self.draws * rank * sum(data.shape) // budget)
-        with TemporaryDirectory() as folder:
-            session = smurff_session(
-                data,
-                None,
-                rank,
-                count_threads(self.n_jobs),
-                self.warmup,
-                self.draws,
-                probit=self._is_binary(),
-                seed=self.seed_ % 2**31,
-                save=(Path(folder) / "draws.hdf5", min(thinning, self.draws)),
-            )
-            session.init()
-            while session.step():
-                step("scan")
-            found = session.makePredictSession()
-            kept = [sample.latents for sample in found.samples]
-            found.h5_file.close()
+        if not self.cap > 0:
+            raise ValueError(f"cap must be positive, got {shown(self.cap)}.")
+        run = SmurffRun(
+            rank,
+            count_threads(self.n_jobs),
+            self.warmup,
+            self.draws,
+            float(self.cap),
+            self._is_binary(),
+            self.seed_ % 2**31,
+            min(thinning, self.draws),
+        )
+        found = run_smurff(data, run, self.features, lambda: step("scan"))
         self.rank_ = rank
-        self.factors_ = [np.array(factor) for factor in zip(*kept, strict=True)]
+        self.factors_ = found.factors
+        self.clocks_ = found._replace(factors=[])
 
     def _moments(self, coords: IntArray, with_variance: bool) -> PredictiveMoments:
+        total = np.zeros(len(coords))
+        for entries in self._by_draw(coords):
+            total += entries
+        return PredictiveMoments(total / len(self.factors_[0]), None)
+
+    def _by_draw(self, coords: IntArray) -> Iterator[FloatArray]:
+        """Mean of a value given each draw, in standard units."""
         columns = np.ascontiguousarray(coords.T, dtype=np.int32)
         ones = np.ones(self.rank_)
-        total = np.zeros(len(coords))
         for factors in zip(*self.factors_, strict=True):
             entries = polyadic_entries(*lay_out(factors), columns, ones)
-            total += ndtr(entries) if self._is_binary() else entries
-        return PredictiveMoments(total / len(self.factors_[0]), None)
+            yield ndtr(entries) if self._is_binary() else entries
+
+    def predict_by_draw(self, X: IntArray) -> Iterator[FloatArray]:
+        """Predictions of one draw after another, in the order in which they were drawn."""
+        for mean in self._by_draw(X):
+            yield self.location_ + self.scale_ * mean
 
     def _scores(self, estimates: FloatArray) -> FloatArray:
         return estimates
-
-
-def smurff_session(
-    train: Observations,
-    test: Observations | None,
-    latent: int,
-    threads: int,
-    burnin: int = 20,
-    samples: int = 20,
-    probit: bool = False,
-    seed: int = 1,
-    save: tuple[Path, int] | None = None,
-) -> Any:
-    """A SMURFF session with normal priors on every mode.
-
-    `save` gives a file and the interval, in scans after the burn-in, at which draws are kept in it.
-    """
-    smurff = import_smurff()
-    tensors = [
-        smurff.SparseTensor(
-            (
-                data.values.astype(float),
-                tuple(np.ascontiguousarray(data.coords.T, dtype=np.int64)),
-            ),
-            data.shape,
-        )
-        for data in (train, test)
-        if data is not None
-    ]
-    session = smurff.TrainSession(
-        priors=["normal"] * len(train.shape),
-        num_latent=latent,
-        num_threads=threads,
-        burnin=burnin,
-        nsamples=samples,
-        seed=seed,
-        verbose=0,
-        save_name=None if save is None else str(save[0]),
-        save_freq=None if save is None else save[1],
-    )
-    noise = smurff.ProbitNoise(0.5) if probit else smurff.AdaptiveNoise(1.0, 10.0)
-    session.addTrainAndTest(*tensors, noise=noise)
-    return session
-
-
-def import_smurff() -> Any:
-    """Import the package, or raise an error that says how to install it."""
-    try:
-        import smurff
-    except ImportError:
-        raise ImportError(
-            "Smurff needs the package smurff, which is not installed; install it with "
-            "pip install --group paper."
-        ) from None
-    return smurff

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from paper.bench import suite
+from paper.bench import error_curves, suite
 from paper.command_line import call
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -48,6 +48,8 @@ def bench(
         out.write_text(json.dumps(result, indent=1) + "\n")
     if page is not None:
         suite.write_page(page, result)
+        if error_curves.known():
+            error_curves.write_picture(page.parent / "images" / "curves")
 
 
 if __name__ == "__main__":

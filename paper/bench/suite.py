@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paper.bench import epochs, peers, processes, scans
+from paper.bench import epochs, error_curves, peers, processes, scans
 from paper.bench.timing import Measurement, machine
 
 SLOWER = 1.3
@@ -18,8 +18,10 @@ BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 WITHDRAWN = {
     "scan of SMURFF (K = 25) against ours, fixed prior, threads: 2": 6.435906683684813,
     "scan of SMURFF (K = 25) against ours, hierarchical prior, threads: 2": 5.964690532636353,
+    "time to SMURFF's RMSE on USHCN": 4.400674945666806,
 }
-"""Figures found to be wrong, by row: SMURFF was held to one thread. New ones are shown."""
+"""Figures found to be wrong, by row: SMURFF was held to one thread, or predicted within the clock.
+New ones are shown."""
 
 
 def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:
@@ -39,7 +41,7 @@ def measure(quick: bool = False, large: bool = False) -> Iterator[Measurement]:
     yield from epochs.epochs()
     yield from epochs.stream(2 * 10**6 if quick else 10**8 if large else 2 * 10**7)
     if not quick:
-        yield from peers.smurff_targets()
+        yield from error_curves.measure()
     if large:
         yield from epochs.against_gibbs()
 
