@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayesring.infer.diagnostics import Summary, summarise
+from bayesring.infer.length import FIRST_DRAWS, STALLED
 from bayesring.infer.precision import answer_error, random_cells
 from bayesring.infer.state import Trace
 from bayesring.model.types import NOTHING, FloatArray, IntArray
@@ -20,9 +21,12 @@ from bayesring.posterior import Posterior
 
 RHAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100
-OFF, OFF_PROBABILITY = 0.25, 0.05
-"""Monte Carlo error above which results suffer: for a mean, relative to the predictive standard
-deviation of a new observation; for a probability, absolute."""
+OFF, OFF_PROBABILITY = 1 / 3, 0.05
+"""Monte Carlo error above which results suffer: for a mean or the end of an interval, relative to
+the predictive standard deviation of a new observation, whose square it raises by a ninth; for a
+probability, absolute."""
+SHORT, DISAGREE = "are short", "disagree"
+"""Where Monte Carlo error comes from: more draws help, or hardly do."""
 
 
 class DiagnosticWarning(UserWarning):
@@ -105,8 +109,10 @@ def diagnose(
     error = float("nan")
     if warmup is not None:
         n_scans = min(len(trace.log_likelihood) for trace in traces) - warmup
-        error = _answer_error(posterior, chosen)
-        problems, notes = _disagreement(posterior, error, warmup, n_scans)
+        half, error = _answer_errors(posterior, chosen)
+        stalled = n_scans >= FIRST_DRAWS and error > STALLED * half
+        cause = DISAGREE if stalled else SHORT
+        problems, notes = _disagreement(posterior, error, cause, warmup, n_scans)
         notes += _slow_chains(names, summary, posterior)
     notes += [
         *_ring_notes(posterior, n_observations),
@@ -115,19 +121,27 @@ def diagnose(
     return Diagnostics(tuple(names), summary, tuple(problems), tuple(notes), error)
 
 
-def _answer_error(posterior: Posterior, cells: IntArray) -> float:
-    """Monte Carlo error of the answer at most cells, see `Diagnostics.error`."""
+def _answer_errors(posterior: Posterior, cells: IntArray) -> tuple[float, float]:
+    """`Diagnostics.error` of the first half of the draws, and of all."""
     entries = _standard_entries(posterior, cells)
     nuisance = np.stack([posterior.nuisance[rows] for rows in rows_of(posterior)])
     given = posterior.likelihood.locate(NOTHING, lambda mode: cells[:, mode])
-    return answer_error(posterior.likelihood, entries, nuisance, given)
+    kept = entries.shape[1]
+    half, whole = (
+        answer_error(posterior.likelihood, entries[:, :end], nuisance[:, :end], given)
+        for end in (max(kept // 2, 1), kept)
+    )
+    return half, whole
 
 
 def _disagreement(
-    posterior: Posterior, error: float, warmup: int, draws: int
+    posterior: Posterior, error: float, cause: str, warmup: int, draws: int
 ) -> tuple[list[str], list[str]]:
-    """Problems and notes: the effect of Monte Carlo error on the results."""
-    longer = f"warmup={max(2 * warmup, 100)} and draws={max(2 * draws, ESS_PER_CHAIN)}"
+    """Problems and notes: the effect of Monte Carlo error on the results, and what would help."""
+    remedy = f"run longer, with warmup={max(2 * warmup, 100)} and "
+    remedy += f"draws={max(2 * draws, ESS_PER_CHAIN)}"
+    if cause == DISAGREE:
+        remedy = f"run more of them, with chains={2 * max(len(posterior.chains), 2)}"
     if np.isnan(error):
         return [
             f"{draws} draws per chain are too few to judge; keep more, with draws={ESS_PER_CHAIN} "
@@ -139,9 +153,9 @@ def _disagreement(
         if binary
         else (f"Means are off by up to {error:.0%} of their error bars")
     )
-    said = f"{what} because the chains are short or disagree"
+    said = f"{what} because the chains {cause}"
     if error > (OFF_PROBABILITY if binary else OFF):
-        return [f"{said}; run longer, with {longer}."], []
+        return [f"{said}; {remedy}."], []
     return [], [f"{said}."]
 
 
