@@ -91,7 +91,7 @@ class PeerResult(NamedTuple):
         if self.cores_used >= SHARE * self.threads:
             return None
         return (
-            f"SMURFF was given {self.threads} threads but used {self.cores_used:.2f} cores "
+            f"SMURFF was given threads: {self.threads}, but used {self.cores_used:.2f} cores "
             f"(CPU time over wall time), with a load of {os.getloadavg()[0]:.1f} on "
             f"{os.cpu_count()} cores; it must use {SHARE * self.threads:.2f} to be timed."
         )

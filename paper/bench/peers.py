@@ -44,7 +44,8 @@ def smurff_scan(rounds: int = ROUNDS, scans: int = SCANS) -> Iterator[Measuremen
         for _ in range(rounds):
             found = run_smurff(data, SmurffRun(25, threads, 1, scans, save_every=0))
             if found.cores_used > cores:  # the round with least of other work
-                cores, shortfall = found.cores_used, found.shortfall()
+                cores = found.cores_used
+                shortfall = found.shortfall() if unit == "wall" else None
             times = found.wall if unit == "wall" else found.processor
             theirs = min(theirs, float(np.diff(times).min()))
             with Threads(threads) as engine:
