@@ -139,4 +139,4 @@ def test_a_model_of_chains_cannot_learn_on(data):
     with pytest.raises(
         ValueError, match="fitted with inference='gibbs', or labels were folded in; fit it anew"
     ):
-        model.set_params(inference="online-em").partial_fit(table)
+        model.set_params(inference="online-em", warmup="auto").partial_fit(table)

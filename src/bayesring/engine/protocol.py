@@ -36,7 +36,7 @@ from bayesring.model.types import FloatArray, IntArray
 
 __all__ = ["FIRST", "SECOND", "TINY", "Blocks", "Engine", "Item", "Result", "Task"]
 
-SPARSE = 4
+SPARSE = 6
 """Cells of a table of slices per cell asked for, up to which all of it is worked out."""
 
 Item = TypeVar("Item")
@@ -202,8 +202,8 @@ class Engine(ABC):
         found = [np.unique(own, return_inverse=True) for own in cells.T]
         levels = np.concatenate([own for own, _ in found])
         ends = np.cumsum([len(own) for own, _ in found])
-        places = np.stack([place for _, place in found]).astype(np.int32)
-        cells_kernel.entries_apart(*rings, levels, ends, places, out)
+        places = np.stack([found[mode][1] for mode in around]).astype(np.int32)
+        cells_kernel.entries_apart(*rings, first, levels, ends, places, out)
 
     def moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of every row of an array, (n,) each."""

@@ -270,8 +270,9 @@ def measured(member: Member, rows: Rows, course: Course) -> Member:
 
 def draw(estimate: RingEstimate, streams: Streams, learning: Learning) -> Draws:
     """Draws of a ring whose curvature is known."""
-    room = max(ROOM // (DRAW_BYTES * estimate.cores.size), FEWEST_KEPT) // learning.members
-    most = learning.max_bytes // (8 * estimate.cores.size)
+    draw_bytes = DRAW_BYTES * estimate.cores.size
+    room = max(ROOM // draw_bytes, FEWEST_KEPT) // learning.members
+    most = learning.max_bytes // draw_bytes
     n_draws = min(learning.draws, max(1, most), max(1, room))
     flat = draw_gaps(estimate, streams.rng(1, Purpose.SPREAD), n_draws)
     flat *= estimate.width

@@ -314,10 +314,8 @@ class Gaussian(RealValued):
         self, ends: Ends, fitted: FloatArray, nuisance: FloatArray, given: Given
     ) -> FloatArray:
         """Exact quantiles of the mixture of normals."""
-        columns, found = (
-            np.ascontiguousarray(fitted.T),
-            np.empty((ends.tails.size, fitted.shape[1])),
-        )
+        columns = np.ascontiguousarray(fitted.T)
+        found = np.empty((ends.tails.size, len(columns)))
         asked = (ends.tails, ends.scores, ends.sides)
         for rows, roots in self._roots(nuisance, given, len(columns)):
             found[:, rows] = normal_mixture_quantiles(*asked, columns[rows], roots)
