@@ -77,7 +77,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
-    warmup, draws : scans thrown away, scans kept, per chain; online EM has no `warmup`.
+    warmup, draws : scans thrown away, scans kept, per chain; online EM is
+        followed by short chains, if there are at most 131,072 observations in memory.
         ``warmup="auto"`` ends when the chains stand still, and lets them choose one size together;
         ``draws="auto"`` ends when Monte Carlo error is at most a tenth of the predictive standard
         deviation (0.01 for probabilities), or more draws would not help

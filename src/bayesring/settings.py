@@ -48,7 +48,7 @@ DTYPES = ("float32", "float64")
 CHAINS, RINGS, FEW = 4, 8, 2**17
 """Chains; rings of online EM, for up to FEW observations (above, as many as chains)."""
 WARMUP = 300
-"""Scans before the first draw, unless given."""
+"""Scans before the first draw, unless given; online EM then chooses by itself."""
 RING_DRAWS = 200
 """Draws around every ring of online EM, unless given."""
 OWN_SETTINGS: dict[str, dict[str, Any]] = {
@@ -132,7 +132,8 @@ class Settings(NamedTuple):
         batch_size = self.batch_size or (BATCH if n < MANY else LARGE_BATCH)
         budget = self.max_memory // members
         draws = RING_DRAWS if self.draws is None else self.draws
-        return Learning(self.seed, members, draws, budget, batch_size, self.epochs, scale)
+        warmup = None if self.warmup == WARMUP else self.warmup
+        return Learning(self.seed, members, draws, budget, batch_size, self.epochs, scale, warmup)
 
     def check_ring_fits(self, shape: tuple[int, ...], n: int) -> None:
         """Refuse a shape for which even the smallest ring is too large, before any work."""
@@ -170,11 +171,6 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
     for argument, known in (("inference", INFERENCES), ("dtype", DTYPES), ("update", UPDATES)):
         check_choice(given[argument], argument, known)
     _refuse_unused(given)
-    if given["inference"] == "online-em" and not _says_nothing(given["warmup"]):
-        raise ValueError(
-            f"warmup={shown(given['warmup'])} is for inference='gibbs': online EM has no warm-up, "
-            "and ends by held-out error or after epochs=; leave warmup out."
-        )
     likelihood = _named(
         "likelihood", given["likelihood"], LIKELIHOODS, Likelihood, "bayesring.likelihoods"
     )
@@ -222,11 +218,6 @@ def _refuse_unused(given: Mapping[str, Any]) -> None:
                     f"{name}={shown(given[name])} is for inference={algorithm!r}, but inference "
                     f"is {given['inference']!r}."
                 )
-
-
-def _says_nothing(warmup: Any) -> bool:
-    """Whether a warm-up is the default, which nobody asked for."""
-    return warmup in ("auto", WARMUP) if isinstance(warmup, str | int) else False
 
 
 def _count_or_auto(value: Any, name: str, least: int = 1) -> int | None:

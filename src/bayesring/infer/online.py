@@ -153,10 +153,11 @@ def sample_around(
         for number, each in enumerate(estimates)
     ]
     n_draws = min(learning.draws, max(FEWEST_DRAWS, MOST_SCANNED // max(1, len(data.values))))
-    fitting = max(1, learning.max_bytes // (8 * estimates[0].cores.size))
+    fitting = max(1, learning.max_bytes // (DRAW_BYTES * estimates[0].cores.size))
     if fitting < n_draws:  # thinned to no fewer than fit
         n_draws = fitting * -(-n_draws // fitting)
-    length = Length(SETTLE, n_draws, learning.max_bytes)
+    settle = SETTLE if learning.warmup is None else learning.warmup
+    length = Length(settle, n_draws, learning.max_bytes)
     sampling = Sampling(length, learning.seed, len(starts), scale=learning.scale)
     size = estimates[0].size
     model = Model(likelihood, prior, FixedRank(size.bonds, size.strands))

@@ -211,11 +211,11 @@ class Posterior:
         """Distinct cells in order, and where each of `coords` is; None if they stay as they are."""
         if prod(self.shape) > pieces.MOST_NUMBERED:
             return coords, None
-        numbers = np.ravel_multi_index(coords.T, self.shape)
+        numbers = np.asarray(np.ravel_multi_index(tuple(coords.T), self.shape))
         if np.all(numbers[1:] > numbers[:-1]):
             return coords, None
-        cells, places = np.unique(numbers, return_inverse=True)
-        return np.stack(np.unravel_index(cells, self.shape), axis=1), np.asarray(places)
+        numbers, places = np.unique(numbers, return_inverse=True)
+        return np.stack(np.unravel_index(numbers, self.shape), axis=1), places
 
     def _given(self, coords: IntArray) -> Given:
         """What the likelihood needs to know about cells."""
