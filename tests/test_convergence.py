@@ -166,7 +166,7 @@ def test_chains_of_unequal_length_are_thinned_to_match(rng):
         warmup=60,
         draws=30,
         chains=3,
-        max_memory=60_000,
+        max_memory=30_000,
     )
     lengths = [len(draws.flat) for draws in ring.posterior_.chains]
     assert entry_draws(ring.posterior_, CELLS).shape == (3, min(lengths), 2)
@@ -179,7 +179,7 @@ def test_the_tree_pairs_each_entry_with_the_noise_of_its_draw():
         warmup=60,
         draws=31,
         chains=3,
-        max_memory=650_000,
+        max_memory=325_000,
     )
     lengths = [len(draws.scans) for draws in ring.posterior_.chains]
     assert 5 < min(lengths) < max(lengths) < 31

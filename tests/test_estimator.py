@@ -172,7 +172,7 @@ def test_products_in_float32_give_the_same_error_on_real_data(data_folder):
 
 def test_kept_draws_stay_within_the_memory_budget():
     X, y, *_ = planted(1)
-    one_draw = sum(SHAPE) * 4 * 8
+    one_draw = sum(SHAPE) * 4 * 4
     model = TensorRing(2, shape=SHAPE, **QUICK | {"max_memory": 14 * one_draw, "chains": 2}).fit(
         X, y
     )

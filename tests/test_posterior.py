@@ -15,7 +15,7 @@ from bayesring.infer.state import Draws
 from bayesring.likelihoods import Bernoulli, Gaussian, StudentT
 from bayesring.model import ring
 from bayesring.model.types import RingSize
-from bayesring.posterior import Posterior
+from bayesring.posterior import Posterior, pieces
 from bayesring.posterior import posterior as posterior_module
 from tests.models import random_coords
 
@@ -188,9 +188,9 @@ def plain_moments(posterior, coords, noise):
 def test_cells_by_tables_and_apart(rng, coords, likelihood, sparse, most, noise, monkeypatch):
     """All by matrix products, none, and in small pieces: up to rounding, it is the same."""
     monkeypatch.setattr(protocol, "SPARSE", sparse)
-    monkeypatch.setattr(posterior_module, "FEWEST", min(most, 64))
-    monkeypatch.setattr(posterior_module, "MOST", most)
-    monkeypatch.setattr(posterior_module, "WIDE", 2)
+    monkeypatch.setattr(pieces, "FEWEST", min(most, 64))
+    monkeypatch.setattr(pieces, "MOST", most)
+    monkeypatch.setattr(pieces, "WIDE", 2)
     posterior = make_posterior(rng, likelihood)
     found = posterior.summarise(coords, 0.8, noise)
     mean, deviation = plain_moments(posterior, coords, noise)
@@ -203,8 +203,8 @@ def test_cells_by_tables_and_apart(rng, coords, likelihood, sparse, most, noise,
 
 def test_threads_do_not_change_a_bit(rng, monkeypatch):
     """Many pieces of unequal work, with gaps between the cells."""
-    monkeypatch.setattr(posterior_module, "FEWEST", 3)
-    monkeypatch.setattr(posterior_module, "MOST", 3)
+    monkeypatch.setattr(pieces, "FEWEST", 3)
+    monkeypatch.setattr(pieces, "MOST", 3)
     posterior = make_posterior(rng, StudentT())
     cells = random_coords(rng, SHAPE, 30)
     one, many = (replace(posterior, engine=Threads(jobs)).summarise(cells, 0.9) for jobs in (1, 5))
@@ -216,7 +216,7 @@ def test_shapes_of_more_cells_than_numbers(rng, monkeypatch):
     posterior = make_posterior(rng, Gaussian())
     cells = random_coords(rng, SHAPE, 30)
     expected = posterior.summarise(cells, 0.9)
-    monkeypatch.setattr(posterior_module, "MOST_NUMBERED", 10)
+    monkeypatch.setattr(pieces, "MOST_NUMBERED", 10)
     for one, two in zip(posterior.summarise(cells, 0.9), expected, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)
 
@@ -245,8 +245,8 @@ def test_the_summary_is_of_probabilities_where_there_are_two_values(rng, coords)
 
 
 def test_the_order_of_cells_does_not_change_a_bit_of_the_summary(rng, coords, monkeypatch):
-    monkeypatch.setattr(posterior_module, "FEWEST", 7)
-    monkeypatch.setattr(posterior_module, "MOST", 7)
+    monkeypatch.setattr(pieces, "FEWEST", 7)
+    monkeypatch.setattr(pieces, "MOST", 7)
     posterior = make_posterior(rng, Gaussian())
     order = rng.permutation(np.repeat(np.arange(len(coords)), 2))
     turned = posterior.summarise(coords[order], 0.9)

@@ -10,6 +10,8 @@ import pytest
 
 from bayesring import TensorRing, estimator, load
 from bayesring.data.observations import HeldOut
+from bayesring.infer import chain
+from bayesring.infer.state import rounded
 from bayesring.posterior import store as storage
 
 X = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
@@ -215,3 +217,38 @@ def test_the_width_of_a_ring_is_kept(tmp_path):
     ring.estimates_ = [ring.estimates_[0]._replace(width=0.25)]
     ring.save(tmp_path / "model.ring")
     assert load(tmp_path / "model.ring").estimates_[0].width == 0.25
+
+
+def test_kept_draws_are_float32_and_come_back_as_they_were(tmp_path, rng):
+    """In memory as in the file, so that a loaded model predicts the same bits."""
+    X = np.stack([rng.integers(0, size, 90) for size in (5, 6, 7)], axis=1)
+    model = TensorRing(2, warmup=4, draws=6, chains=2, random_state=0, progress=False)
+    model.fit(X, rng.standard_normal(90)).save(tmp_path / "m.ring")
+    loaded = load(tmp_path / "m.ring")
+    for own, back in zip(model.posterior_.chains, loaded.posterior_.chains, strict=True):
+        assert own.flat.dtype == back.flat.dtype == np.float32
+        np.testing.assert_array_equal(own.flat, back.flat)
+    np.testing.assert_array_equal(model.predict_interval(X), loaded.predict_interval(X))
+
+
+def test_cores_beyond_float32_stay_as_they_are():
+    large = np.array([[1.0, 1e300]])
+    np.testing.assert_array_equal(rounded(large), large)
+    assert rounded(large[:, :1]).dtype == np.float32
+
+
+def test_draws_are_thinned_to_their_room_evenly(monkeypatch, rng):
+    """As many as the room allows, yet never fewer than are needed; the last scans among them."""
+    X = np.stack([rng.integers(0, size, 90) for size in (5, 6, 7)], axis=1)
+    y = rng.standard_normal(90)
+
+    def scans(room, fewest):
+        monkeypatch.setattr(chain, "ROOM", room)
+        monkeypatch.setattr(chain, "FEWEST_KEPT", fewest)
+        model = TensorRing(2, warmup=4, draws=12, chains=2, random_state=0, progress=False)
+        return [own.scans.tolist() for own in model.fit(X, y).posterior_.chains]
+
+    one = 4 * (5 + 6 + 7) * 4
+    assert scans(8 * one, 2) == [[7, 10, 13, 16]] * 2
+    assert scans(one, 12) == [[6, 8, 10, 12, 14, 16]] * 2
+    assert scans(100 * one, 2) == [list(range(5, 17))] * 2

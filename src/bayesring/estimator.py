@@ -77,15 +77,17 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
-    warmup, draws : scans thrown away, scans kept, per chain; online EM has its own warm-up.
-        "auto", the default: the warm-up ends when the chains stand still, and they choose one size
-        together; the run ends when Monte Carlo error is at most a tenth of the predictive standard
+    warmup, draws : scans thrown away, scans kept, per chain; online EM is followed by short chains
+        if there are at most 131,072 observations in memory. "auto", the default: the warm-up ends
+        when the chains stand still, and they choose one size together; the run ends when Monte
+        Carlo error is at most a tenth of the predictive standard
         deviation (0.01 for probabilities), or more draws would not help
     chains : independent chains, or rings learned from independent starts; their draws are pooled.
         "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations
     max_time : seconds after which a run ends as soon as every chain has some draws; None for no
         limit. With a limit, the result depends on the machine.
-    max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit
+    max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit, and to
+        32 MB as long as 200 are left
     dtype : "float64" or "float32", of the products around the ring while sampling; the latter is
         faster at higher ranks, and all sums over observations stay float64
     batch_size : observations per step of online EM; "auto" takes 512, or 2,048 if there are more

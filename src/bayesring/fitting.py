@@ -178,6 +178,12 @@ def _learn(
     from bayesring.progress import learning_progress
 
     learning = settings.learning(n, units.scale, rings)
+    if learning.warmup and (sources.in_memory is None or n > online.MOST_SAMPLED):
+        what = "files" if sources.in_memory is None else f"{n:,} observations"
+        raise ValueError(
+            f"warmup={learning.warmup} is for chains, but inference='online-em' runs none for "
+            f"{what}; leave warmup out, or limit the passes by epochs=."
+        )
     sizes = model.policy.sizes(units.shape, n * model.likelihood.information)
     fitting = [size for size in sizes if 16 * size.parameters(units.shape) <= learning.max_bytes]
     with learning_progress(settings.progress, n) as report, Threads(settings.n_jobs) as engine:

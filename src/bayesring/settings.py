@@ -51,7 +51,7 @@ RING_DRAWS = 200
 """Draws around every ring of online EM, unless given."""
 OWN_SETTINGS: dict[str, dict[str, Any]] = {
     "online-em": {"batch_size": "auto", "epochs": 200},
-    "gibbs": {"update": "slice", "dtype": "float64", "warmup": "auto", "max_time": None},
+    "gibbs": {"update": "slice", "dtype": "float64", "max_time": None},
 }
 """Settings that only one algorithm uses, with the defaults that say nothing to the other."""
 MOST_BYTES = 2**80
@@ -130,7 +130,9 @@ class Settings(NamedTuple):
         batch_size = self.batch_size or (BATCH if n < MANY else LARGE_BATCH)
         budget = self.max_memory // members
         draws = RING_DRAWS if self.draws is None else self.draws
-        return Learning(self.seed, members, draws, budget, batch_size, self.epochs, scale)
+        return Learning(
+            self.seed, members, draws, budget, batch_size, self.epochs, scale, self.warmup
+        )
 
     def check_ring_fits(self, shape: tuple[int, ...], n: int) -> None:
         """Refuse a shape for which even the smallest ring is too large, before any work."""

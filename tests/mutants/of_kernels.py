@@ -54,9 +54,30 @@ KERNELS = [
     Mutant(
         "quantiles of mixtures stop far from the solution",
         "kernels/mixtures.py",
-        "1e-10 * spread",
-        "1e-1 * spread",
+        "PRECISION = 1e-12",
+        "PRECISION = 1e-1",
         ("tests/kernels/test_mixtures.py",),
+    ),
+    Mutant(
+        "far tails of heavy noise fall as one power",
+        "kernels/mixtures.py",
+        "(1.0 - rest + rest * ratio * ratio)",
+        "(1.0 - 0.0 * rest)",
+        ("tests/kernels/test_mixtures.py::test_one_draw_is_its_own_noise",),
+    ),
+    Mutant(
+        "a bisection counts as if it had converged",
+        "kernels/mixtures.py",
+        "    return following, abs(following - place) / narrow\n",
+        "    return following, (abs(following - place) / narrow) ** 3\n",
+        ("tests/kernels/test_mixtures.py",),
+    ),
+    Mutant(
+        "columns of a table of cells are not turned",
+        "kernels/manydraws.py",
+        "draw[begin + strand + c * around + r]",
+        "draw[begin + strand + r * inner + c]",
+        ("tests/test_posterior.py::test_entries_pool_all_chains",),
     ),
     Mutant(
         "all entries of a draw share one number of noise",

@@ -113,17 +113,18 @@ KINDS = [
         (CHANCES + "test_a_weight_counts_as_so_many_values",),
     ),
     Mutant(
-        "binary: the whole tensor is predicted without calibration",
+        "binary: predictions are not calibrated",
         "posterior/posterior.py",
-        "if self.likelihood.moves:  # by all draws of a cell",
-        "if False:",
+        "fitted = self.likelihood.moved(fitted, nuisance, given)\n",
+        "fitted = fitted * 1.0\n",
         FOLLOWS,
     ),
     Mutant(
         "binary: scores are those of calibrated draws",
         "posterior/posterior.py",
-        "yield rows, fitted if own.offset is None else fitted + own.offset, own",
-        "yield rows, self.likelihood.moved(fitted, self.nuisance), own",
+        "work(rows, self.likelihood.log_prob(fitted, standard[rows], nuisance, own))",
+        "fitted = self.likelihood.moved(fitted, nuisance)\n"
+        "            work(rows, self.likelihood.log_prob(fitted, standard[rows], nuisance, own))",
         FOLLOWS,
     ),
     Mutant(

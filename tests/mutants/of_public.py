@@ -26,15 +26,15 @@ PUBLIC = [
     Mutant(
         "tables of predictions have the interval of 90 % at any level",
         "predicting.py",
-        "posterior.summarise(coords, check_level(level), noise)",
-        "posterior.summarise(coords, 0.9, noise)",
+        "shown.summarise(coords, check_level(level), noise, point)",
+        "shown.summarise(coords, 0.9, noise, point)",
         (SKLEARN + "test_predictions_are_arrays_whatever_was_given",),
     ),
     Mutant(
         "tables of predictions ignore whether noise was asked for",
         "predicting.py",
-        "posterior.summarise(coords, check_level(level), noise)",
-        "posterior.summarise(coords, check_level(level))",
+        "shown.summarise(coords, check_level(level), noise, point)",
+        "shown.summarise(coords, check_level(level), point=point)",
         (SKLEARN + "test_predictions_are_arrays_whatever_was_given",),
     ),
     Mutant(
@@ -162,8 +162,8 @@ PUBLIC = [
     Mutant(
         "completions ignore their level",
         "completion.py",
-        "posterior.summarise(coords, level)",
-        "posterior.summarise(coords, 0.9)",
+        "shown.summarise(coords, level)",
+        "shown.summarise(coords, 0.9)",
         ("tests/test_completion.py::test_intervals_have_the_level_asked_for",),
     ),
     Mutant(

@@ -26,9 +26,9 @@ from bayesring.engine.operations import (
     StatisticsTask,
     Update,
 )
-from bayesring.kernels import cells as cells_kernel
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import gradient as gradient_kernel
+from bayesring.kernels import manydraws as draws_kernel
 from bayesring.kernels import slices as slices_kernel
 from bayesring.kernels.adam import FIRST, SECOND, TINY
 from bayesring.model.ring import FlatRing
@@ -36,7 +36,7 @@ from bayesring.model.types import FloatArray, IntArray
 
 __all__ = ["FIRST", "SECOND", "TINY", "Blocks", "Engine", "Item", "Result", "Task"]
 
-SPARSE = 4
+SPARSE = 6
 """Cells of a table of slices per cell asked for, up to which all of it is worked out."""
 
 Item = TypeVar("Item")
@@ -197,17 +197,17 @@ class Engine(ABC):
         columns, column_of = np.unique(cells[:, around[-1]], return_inverse=True)
         if len(rows) * len(columns) <= SPARSE * len(cells):
             places = np.stack([row_of, column_of])
-            cells_kernel.entries_of_table(*rings, first, rows, columns, places, out)
+            draws_kernel.entries_of_table(*rings, first, rows, columns, places, out)
             return
         found = [np.unique(own, return_inverse=True) for own in cells.T]
         levels = np.concatenate([own for own, _ in found])
         ends = np.cumsum([len(own) for own, _ in found])
-        places = np.stack([place for _, place in found]).astype(np.int32)
-        cells_kernel.entries_apart(*rings, levels, ends, places, out)
+        places = np.stack([found[mode][1] for mode in around]).astype(np.int32)
+        draws_kernel.entries_apart(*rings, first, levels, ends, places, out)
 
     def moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of every row of an array, (n,) each."""
-        mean, variance = cells_kernel.moments(np.ascontiguousarray(rows, dtype=np.float64))
+        mean, variance = draws_kernel.moments(np.ascontiguousarray(rows, dtype=np.float64))
         return mean, variance
 
 

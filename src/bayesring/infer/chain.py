@@ -251,8 +251,8 @@ def collect(
     end = length.end(Stage.DRAW, begin)
     last = min(until, end)
     entries = sum(core.size for core in chain.state.cores)
-    draw_bytes = 8 * entries
-    room = max(ROOM // (DRAW_BYTES * entries), FEWEST_KEPT) // chain.chains
+    draw_bytes = DRAW_BYTES * entries
+    room = max(ROOM // draw_bytes, FEWEST_KEPT) // chain.chains
     length = length._replace(max_bytes=min(length.max_bytes, max(1, room) * draw_bytes))
     given = length.draws is not None
     if given:

@@ -49,6 +49,8 @@ class Learning(NamedTuple):
     """Most passes over the data per ring; for small data, most looks."""
     scale: float = 1.0
     """Scale of the values, in which noise and errors are reported."""
+    warmup: int | None = None
+    """Scans of the chains around the rings before their first draw; None for as many as usual."""
 
 
 Report = Callable[[LookReport], None]

@@ -153,10 +153,11 @@ def sample_around(
         for number, each in enumerate(estimates)
     ]
     n_draws = min(learning.draws, max(FEWEST_DRAWS, MOST_SCANNED // max(1, len(data.values))))
-    fitting = max(1, learning.max_bytes // (8 * estimates[0].cores.size))
+    fitting = max(1, learning.max_bytes // (DRAW_BYTES * estimates[0].cores.size))
     if fitting < n_draws:  # thinned to no fewer than fit
         n_draws = fitting * -(-n_draws // fitting)
-    length = Length(SETTLE, n_draws, learning.max_bytes)
+    settle = SETTLE if learning.warmup is None else learning.warmup
+    length = Length(settle, n_draws, learning.max_bytes)
     sampling = Sampling(length, learning.seed, len(starts), scale=learning.scale)
     size = estimates[0].size
     model = Model(likelihood, prior, FixedRank(size.bonds, size.strands))
@@ -270,8 +271,9 @@ def measured(member: Member, rows: Rows, course: Course) -> Member:
 
 def draw(estimate: RingEstimate, streams: Streams, learning: Learning) -> Draws:
     """Draws of a ring whose curvature is known."""
-    room = max(ROOM // (DRAW_BYTES * estimate.cores.size), FEWEST_KEPT) // learning.members
-    most = learning.max_bytes // (8 * estimate.cores.size)
+    draw_bytes = DRAW_BYTES * estimate.cores.size
+    room = max(ROOM // draw_bytes, FEWEST_KEPT) // learning.members
+    most = learning.max_bytes // draw_bytes
     n_draws = min(learning.draws, max(1, most), max(1, room))
     flat = draw_gaps(estimate, streams.rng(1, Purpose.SPREAD), n_draws)
     flat *= estimate.width

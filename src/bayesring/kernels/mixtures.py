@@ -242,7 +242,7 @@ def _far_tail(size, degrees, own):
 
 @njit(**SUMS)
 def _t_sums(place, side, row, roots, degrees, table):
-    """The same as `_normal_sums` for noise of Student's t, by one table per draw."""
+    """The same as `_normal_sums` for noise of t, by one table per draw."""
     tail = density = slope = 0.0
     for s in range(row.size):
         z = (place - side * row[s]) * roots[s]
@@ -269,7 +269,7 @@ def _t_sums(place, side, row, roots, degrees, table):
 
 @njit(**OPTIONS)
 def t_mixture_quantiles(tails, starts, sides, centres, roots, degrees, table):
-    """`normal_mixture_quantiles` of noise of Student's t with `degrees` (draws,) of freedom.
+    """`normal_mixture_quantiles` of noise of t with `degrees` (draws,) of freedom.
 
     `starts` (2, k) are the standard normal's quantiles and the noise's. `table` (draws, .) holds
     for every draw the upper tail of t and its slope per cell, in turn, where |z| / (|z| + HALF) is

@@ -314,11 +314,8 @@ class Gaussian(RealValued):
         self, ends: Ends, fitted: FloatArray, nuisance: FloatArray, given: Given
     ) -> FloatArray:
         """Exact quantiles of the mixture of normals."""
-        columns, found = (
-            np.ascontiguousarray(fitted.T),
-            np.empty((ends.tails.size, fitted.shape[1])),
-        )
-        asked = (ends.tails, ends.scores, ends.sides)
+        columns, asked = np.ascontiguousarray(fitted.T), (ends.tails, ends.scores, ends.sides)
+        found = np.empty((ends.tails.size, len(columns)))
         for rows, roots in self._roots(nuisance, given, len(columns)):
             found[:, rows] = normal_mixture_quantiles(*asked, columns[rows], roots)
         return found

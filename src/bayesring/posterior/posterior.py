@@ -21,17 +21,10 @@ from bayesring.infer.state import Draws
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
 from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
+from bayesring.posterior import pieces
 
 CHUNK_BYTES = 2**26
 """Draws of cells that are sampled at a time."""
-PIECE_BYTES = 2**23
-"""Entries that one thread works on at a time."""
-FEWEST, MOST = 64, 2**13
-"""Cells that one thread works on at a time."""
-WIDE = 64
-"""Levels of the longest mode among these, if there are so many."""
-MOST_NUMBERED = 2**62
-"""Cells of a tensor that can be numbered."""
 PORTION = 2**20
 """Cells that are put in order at a time."""
 
@@ -127,7 +120,7 @@ class Posterior:
     def _map_cells(self, coords: IntArray, work: Work) -> None:
         """Do `work` on all rows, some in each thread; where rows are cut depends on them alone."""
         for rows, part, places in self._portions(coords):
-            order, cuts = self._pieces(places)
+            order, cuts = pieces.cut(places, self.shape, self.n_draws)
             first = (int(np.argmax(self.shape)) + 1) % len(self.shape)
 
             def one(
@@ -157,23 +150,6 @@ class Posterior:
             rows = slice(begin, min(begin + PORTION, len(coords)))
             yield rows, self, coords[rows]
 
-    def _pieces(self, coords: IntArray) -> tuple[IntArray, list[tuple[int, int]]]:
-        """An order of cells and where to cut it: pieces have few slices for their cells."""
-        n, modes = len(coords), len(self.shape)
-        most = min(max(PIECE_BYTES // (8 * self.n_draws), FEWEST), MOST)
-        longest = int(np.argmax(self.shape))
-        around = [(longest + 1 + step) % modes for step in range(modes)]
-        order = _sorted(coords[:, around], [self.shape[mode] for mode in around])
-        rows = coords[order]
-        new = np.any(rows[1:, around[:-1]] != rows[:-1, around[:-1]], axis=1)
-        strip = np.concatenate([[0], np.cumsum(new)]) // max(1, most // WIDE)
-        box = strip * (self.shape[longest] // WIDE + 1) + rows[:, longest] // WIDE
-        again = np.argsort(box, kind="stable")
-        order, box = order[again], box[again]
-        starts = np.flatnonzero(np.concatenate([[True], box[1:] != box[:-1]])[:n])
-        starts = starts[np.concatenate([[True], np.diff(starts // most) > 0])[: len(starts)]]
-        return order, list(zip(starts.tolist(), [*starts[1:].tolist(), n], strict=True))
-
     def moments(self, coords: IntArray, noise: bool = True) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a new observation, or of its mean if not `noise`.
 
@@ -202,7 +178,7 @@ class Posterior:
             noise = not self.likelihood.binary
         levels = _ends(level) if point == "mean" else (*_ends(level), 0.5)
         mean, deviation, lower, upper, *median = self.described(coords, levels, noise)
-        return Prediction(*(median or [mean]), deviation, lower, upper)
+        return Prediction(median[0] if median else mean, deviation, lower, upper)
 
     def described(
         self, coords: IntArray, levels: Sequence[float], noise: bool = True
@@ -233,13 +209,13 @@ class Posterior:
 
     def _distinct(self, coords: IntArray) -> tuple[IntArray, IntArray | None]:
         """Distinct cells in order, and where each of `coords` is; None if they stay as they are."""
-        if prod(self.shape) > MOST_NUMBERED:
+        if prod(self.shape) > pieces.MOST_NUMBERED:
             return coords, None
-        numbers = np.ravel_multi_index(coords.T, self.shape)
+        numbers = np.asarray(np.ravel_multi_index(tuple(coords.T), self.shape))
         if np.all(numbers[1:] > numbers[:-1]):
             return coords, None
-        cells, places = np.unique(numbers, return_inverse=True)
-        return np.stack(np.unravel_index(cells, self.shape), axis=1), places
+        numbers, places = np.unique(numbers, return_inverse=True)
+        return np.stack(np.unravel_index(numbers, self.shape), axis=1), places
 
     def _given(self, coords: IntArray) -> Given:
         """What the likelihood needs to know about cells."""
@@ -261,7 +237,7 @@ class Posterior:
 
     def medians(self, coords: IntArray, noise: bool = True) -> FloatArray:
         """Medians of new observations, or of their means."""
-        return self.described(coords, (0.5,), noise)[2]
+        return np.asarray(self.described(coords, (0.5,), noise)[2])
 
     def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
         """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
@@ -378,13 +354,6 @@ class Posterior:
         for start in range(0, len(coords), size):
             rows = slice(start, min(start + size, len(coords)))
             yield rows, self.entries(coords[rows])
-
-
-def _sorted(coords: IntArray, shape: Sequence[int]) -> IntArray:
-    """Order of cells by their first index, then by the next."""
-    if prod(shape) > MOST_NUMBERED:
-        return np.lexsort(coords.T[::-1])
-    return np.argsort(np.ravel_multi_index(tuple(coords.T), tuple(shape)))
 
 
 def _ends(level: float) -> tuple[float, float]:

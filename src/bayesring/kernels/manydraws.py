@@ -103,14 +103,15 @@ def entries_of_table(flat, starts, bonds, strands, first, rows, columns, places,
 
 
 @kernel
-def entries_apart(flat, starts, bonds, strands, levels, ends, columns, out):
+def entries_apart(flat, starts, bonds, strands, first, levels, ends, columns, out):
     """f at cells that are scattered, for every draw, to `out` (n, draws).
 
     Parameters
     ----------
-    flat, starts, bonds, strands : as for `entries_of_table`
+    flat, starts, bonds, strands, first : as for `entries_of_table`
     levels, ends : the slices that are needed, mode after mode, and where those of each mode end
-    columns : (D, n), places of the cells among the `levels` of each mode; fastest if sorted
+    columns : (D, n), places of the cells among the `levels` of each mode, from mode `first` on
+        around the ring; fastest if sorted
     """
     order, n = columns.shape
     new_starts, total, before = np.empty(order, np.int64), 0, 0
@@ -129,7 +130,7 @@ def entries_apart(flat, starts, bonds, strands, levels, ends, columns, out):
                     needed[to + k] = draw[at + k]
                 to += size
                 level += 1
-        found = entries(needed, new_starts, bonds, strands, 0, columns[0], columns[1:])
+        found = entries(needed, new_starts, bonds, strands, first, columns[0], columns[1:])
         for i in range(n):
             out[i, s] = found[i]
 
