@@ -95,7 +95,8 @@ def measure(n: int, workers: int, rank: int, scans: int, delay: float) -> Iterat
         write_rows(small, 20_000)
         with Cluster(client) as cluster:  # loads everything that the workers need
             read = cluster.read_files(small, MODES, "y")
-            make_problem(spread_over(cluster, read, MODES, "y")[0], *MODEL, engine=cluster)
+            coded = cluster.read_coded(small, MODES, "y")
+            make_problem(spread_over(cluster, read, MODES, "y", coded)[0], *MODEL, engine=cluster)
         write_rows(large, n)
         yield "rows", n
         yield "workers", workers
@@ -103,7 +104,8 @@ def measure(n: int, workers: int, rank: int, scans: int, delay: float) -> Iterat
         with TimedCluster(client) as cluster:
             begin = time.perf_counter()
             read = cluster.read_files(large, MODES, "y")
-            spread, _ = spread_over(cluster, read, MODES, "y")
+            coded = cluster.read_coded(large, MODES, "y")
+            spread, _ = spread_over(cluster, read, MODES, "y", coded)
             yield "seconds to survey", time.perf_counter() - begin
             begin = time.perf_counter()
             problem = make_problem(spread.standardised(0.0, 1.0), *MODEL, engine=cluster)

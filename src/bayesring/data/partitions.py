@@ -182,7 +182,7 @@ def coded(parts: Sequence[RowPart], coding: JointLabels, choice: Wanted) -> Obse
 
 
 def _coded(part: RowPart, coding: JointLabels, choice: Wanted) -> Observations:
-    n, (location, scale, rule, held) = part.columns.shape[1], choice
+    n, (location, scale, *_) = part.columns.shape[1], choice
     columns = np.empty((len(coding.names), n), dtype=np.int32)
     for mode, name in enumerate(coding.names if n else ()):
         codes = encode(part.levels[mode], coding.levels[mode])
@@ -191,7 +191,12 @@ def _coded(part: RowPart, coding: JointLabels, choice: Wanted) -> Observations:
         columns[mode] = codes[part.columns[mode]]
     values = ((part.values.astype(float) - location) / scale).astype(np.float32)
     given = _complete(part.given, coding.fields, n).in_units(location, scale)
-    data = Observations(columns.T, values, coding.shape, given=given)
+    return wanted_of(Observations(columns.T, values, coding.shape, given=given), choice)
+
+
+def wanted_of(data: Observations, choice: Wanted) -> Observations:
+    """The observations that are wanted."""
+    given, rule, held = data.given, choice.rule, choice.held
     if rule is None:
         return data
     chosen = rule.chooses(data.coords)

@@ -12,6 +12,7 @@ with the same bits.
 
 from __future__ import annotations
 
+import pickle
 import pydoc
 import threading
 import uuid
@@ -26,18 +27,31 @@ import distributed
 import numpy as np
 from dask.delayed import delayed
 from distributed.comm.core import CommClosedError
+from distributed.protocol.pickle import dumps
 
-from bayesring.data.blocks import Block
-from bayesring.data.parquet.parts import file_part, parts_of
+from bayesring.data.batches import Batch
+from bayesring.data.blocks import Block, shares
+from bayesring.data.parquet.parts import coded_rows, file_part, parts_of
 from bayesring.data.parquet.reading import ParquetFiles
 from bayesring.data.partitions import table_part
 from bayesring.data.splitting import Held
 from bayesring.data.tables import Columns
+from bayesring.engine.gradients import BatchSums, GradientTask, put_together
 from bayesring.engine.operations import CoreTask, Drawn, Update
-from bayesring.engine.placing import NO_CORE, HeldGroup, Placed, Sent, itself, without_rows, work
+from bayesring.engine.placing import (
+    NO_CORE,
+    HeldGroup,
+    Placed,
+    Sent,
+    itself,
+    without_rows,
+    work,
+    work_on_batch,
+)
 from bayesring.engine.protocol import Blocks, Result, Task
-from bayesring.engine.spread import Read, Spread, Workers, shares
-from bayesring.engine.threads import Threads
+from bayesring.engine.remoterows import jobs_of
+from bayesring.engine.spread import Read, ReadCoded, Spread, Workers
+from bayesring.engine.threads import Threads, count_threads
 from bayesring.model.types import IntArray
 from bayesring.wording import reason_of
 
@@ -160,13 +174,13 @@ class Cluster(Threads, Workers):
         def send() -> list[Any]:
             self._mend(blocks)
             bare, parts = self._stripped(task, len(blocks.groups))
+            packed = dumps((operation, bare))  # type: ignore[no-untyped-call]
             futures = [
-                self.submit(name, work, group.blocks, operation, bare, parts)
-                for group in blocks.groups
+                self.submit(name, work, group.blocks, packed, parts) for group in blocks.groups
             ]
             return self.client.gather(futures)  # type: ignore[no-any-return]
 
-        return chain.from_iterable(self._persistently(send))
+        return chain.from_iterable(map(pickle.loads, self._persistently(send)))
 
     def _mend(self, placed: Placed) -> None:
         """Make sure that all blocks exist, or will."""
@@ -182,6 +196,26 @@ class Cluster(Threads, Workers):
         seen = task if update.reads_core else task._replace(core=task.core[:0])
         return super().draw(update, seen, blocks)
 
+    @property
+    def n_local(self) -> int:
+        """Threads of this process."""
+        return count_threads(None)
+
+    def batch_sums(self, task: GradientTask, batch: Batch) -> BatchSums:
+        """One task per worker with its blocks, put together along the tree of all."""
+        self.go_on()
+        task = task._replace(flat=task.flat._replace(flat=task.flat.flat.copy()))  # it will move
+
+        def send() -> Any:
+            whole, jobs = jobs_of(batch, len(self.threads()))
+            bare, parts = self._stripped(task, len(jobs))
+            found = [self.submit("gradient", work_on_batch, *job, bare, parts) for job in jobs]
+            sums = chain.from_iterable(self.client.gather(found))
+            nodes = chain.from_iterable(job.nodes for job in jobs)
+            return put_together(whole, dict(zip(nodes, sums, strict=True)))
+
+        return self._persistently(send)  # type: ignore[no-any-return]
+
     def _stripped(self, task: Any, n_tasks: int) -> tuple[Any, list[Any]]:
         """A task without its ring, and the cores of the ring: futures if they are large."""
         flat, core = task.flat, getattr(task, "core", NO_CORE)
@@ -191,7 +225,8 @@ class Cluster(Threads, Workers):
             bare = bare._replace(core=NO_CORE)
         if sum(part.nbytes for part in parts) * n_tasks <= INLINE:
             return bare, parts
-        before = self._sent.get(task.streams.key, Sent([], []))
+        whose = getattr(task, "streams", threading.get_ident())
+        before = self._sent.get(whose, Sent([], []))
         futures: list[Any] = []
         for place, part in enumerate(parts):
             known = place < len(before.parts) and _is_there(before.futures[place])
@@ -202,7 +237,7 @@ class Cluster(Threads, Workers):
             else:
                 name = self.key(f"core-{place}")
                 futures.append(self.client.scatter({name: part}, broadcast=True, hash=False)[name])
-        self._sent[task.streams.key] = Sent(parts, futures)
+        self._sent[whose] = Sent(parts, futures)
         return bare, futures
 
     # ---- Data that live on the workers.
@@ -214,6 +249,18 @@ class Cluster(Threads, Workers):
         def read() -> list[Any]:
             files = self.submit("open-files", ParquetFiles, path, modes, value)
             return [self.submit("read-files", file_part, files, groups) for groups in parts]
+
+        return read
+
+    def read_coded(self, path: Path, modes: tuple[str, ...], value: str) -> ReadCoded:
+        """The same data, once their labels are known."""
+        found = ParquetFiles(path, modes, value).groups
+
+        def read(coding: Any, choice: Any, most: int) -> list[Any]:
+            files = self.submit("open-files", ParquetFiles, path, modes, value)
+            parts = [found[own] for own in shares([group.n_rows for group in found], most)]
+            rest = coding, choice
+            return [self.submit("code-keys", coded_rows, files, own, *rest) for own in parts]
 
         return read
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import pickle
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from bayesring.data.blocks import Block
+from bayesring.engine.gradients import BatchSums, GradientTask, Node
 from bayesring.engine.protocol import Result
+from bayesring.engine.remoterows import CodedLane, LaneWork, SentRows, sum_parts
 from bayesring.engine.spread import Spread
 from bayesring.engine.threads import one_blas_thread
 from bayesring.model.types import NOTHING, FloatArray
@@ -60,22 +63,32 @@ def without_rows(block: Block) -> Block:
     return block._replace(others=nothing, values=np.empty(0), given=NOTHING)
 
 
-def work(
-    blocks: Iterable[Block],
-    operation: Callable[[Any, Block], Result],
-    task: Any,
-    parts: Sequence[FloatArray],
-) -> list[Result]:
+def work(blocks: Iterable[Block], packed: bytes, parts: Sequence[FloatArray]) -> bytes:
     """Run an operation on every block of a group; runs on a worker.
 
-    `parts` are the weighted cores of the ring, and the core to be drawn, if that is needed.
+    `packed` are the operation and its task, `parts` the weighted cores of the ring, and the core to
+    be drawn, if that is needed. Results go back in one piece: Dask would send each array alone.
     """
+    operation, task = pickle.loads(packed)
     *cores, core = parts
     whole = task._replace(flat=task.flat._replace(flat=np.concatenate(cores)))
     if hasattr(task, "core"):
         whole = whole._replace(core=core)
     with one_blas_thread:
-        return [operation(whole, block) for block in blocks]
+        return pickle.dumps([operation(whole, block) for block in blocks], protocol=5)
+
+
+def work_on_batch(
+    held: Sequence[CodedLane],
+    job: LaneWork | SentRows,
+    nodes: Sequence[Node],
+    task: GradientTask,
+    parts: Sequence[FloatArray],
+) -> list[BatchSums | None]:
+    """Sums over some blocks of a large batch; runs on a worker."""
+    whole = task._replace(flat=task.flat._replace(flat=np.concatenate(parts[:-1])))
+    with one_blas_thread:
+        return sum_parts(held, job, whole, nodes)
 
 
 def itself(value: Result) -> Result:

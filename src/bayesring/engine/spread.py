@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesring.data import partitions
-from bayesring.data.blocks import Block, heads_of_mode, size_for
+from bayesring.data.blocks import Block, heads_of_mode, shares, size_for
 from bayesring.data.gaps import too_large
 from bayesring.data.observations import COMPACT, Observations, in_order
 from bayesring.data.partitions import Border, JointLabels, PartSurvey, Wanted
@@ -33,6 +32,9 @@ PARTS_PER_THREAD = 4
 
 Read = Callable[[], list[Any]]
 """Ask the workers to read all parts of the data; returns the futures of these `RowPart`."""
+ReadCoded = Callable[[Any, Any, int], list[Any]]
+"""Ask for all rows in the labels of all and in units, given futures of both, in at most so many
+parts; returns the futures of these `Observations`."""
 
 
 class Workers(ABC):
@@ -105,6 +107,8 @@ class Spread(NamedTuple):
     seen: Moments
     """Of values that were observed themselves."""
     choice: Wanted = Wanted()
+    coded: ReadCoded | None = None
+    """A shorter way to read rows whose labels are known, if there is one."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -146,9 +150,7 @@ class Spread(NamedTuple):
             known = known.reshape(self.shape)
         rule = rule_for(self.n, known, seed)
         choice = cluster.keep("hold-out", self.choice._replace(rule=rule, held=True))
-        pieces = self._pieces()
-        found = cluster.map("hold-out", partitions.coded, pieces, coding, choice, urgency=1)
-        del pieces
+        found = self._chunks(coding, choice)
         data = in_order(partitions.joined(cluster.results(found)))
         data = data._replace(values=data.values.astype(np.float32))
         if len(data.values) < FEWEST and "lower" in self.coding.fields:
@@ -182,19 +184,18 @@ class Spread(NamedTuple):
             sizes = [int(head.bounds[-1]) for head in heads]
             workers = cluster.threads()
             runs = shares(sizes, SORTS * len(workers))
-            pieces = self._pieces()  # read once more, and let go of as soon as they are split
-            chunks = cluster.map("code-keys", partitions.coded, pieces, coding, choice, urgency=1)
+            chunks = self._chunks(coding, choice)  # read anew, let go of as soon as they are split
             borders = self._borders(chunks, heads, [own.start for own in runs[1:]])
             name = f"split-by-mode-{mode}"
             split = cluster.map(name, partitions.split, chunks, mode, borders, urgency=2)
-            del pieces, chunks
+            del chunks
             groups = []
             of_groups = shares([sum(sizes[own]) for own in runs], len(workers))
             for several, worker in zip(of_groups, workers, strict=False):
                 built = []
                 for number in range(several.start, several.stop):
                     name = f"pick-for-mode-{mode}"
-                    pieces = cluster.map(name, getitem, split, number, urgency=3)
+                    pieces = cluster.map(name, getitem, split, number, urgency=5)
                     skip = borders[number - 1].before if number else 0
                     task = pieces, heads[runs[number]], skip, value_type
                     name = f"sort-blocks-of-mode-{mode}"
@@ -215,6 +216,13 @@ class Spread(NamedTuple):
         parts = self.read()
         most = PARTS_PER_THREAD * len(self.cluster.threads())
         return [parts[own] for own in shares([1] * len(parts), most)]
+
+    def _chunks(self, coding: Any, choice: Any) -> list[Any]:
+        """Futures of the rows that are wanted, in the labels of all and in standard units."""
+        if self.coded is not None:
+            return self.coded(coding, choice, PARTS_PER_THREAD * len(self.cluster.threads()))
+        pieces = self._pieces()
+        return self.cluster.map("code-keys", partitions.coded, pieces, coding, choice, urgency=1)
 
     def _borders(
         self, chunks: list[Any], heads: Sequence[Block], numbers: Sequence[int]
@@ -250,7 +258,11 @@ class Spread(NamedTuple):
 
 
 def spread_over(
-    cluster: Workers, read: Read, names: Sequence[str], value: str | None
+    cluster: Workers,
+    read: Read,
+    names: Sequence[str],
+    value: str | None,
+    coded: ReadCoded | None = None,
 ) -> tuple[Spread, PartSurvey]:
     """PartSurvey data that the workers can read."""
     surveys = cluster.map("survey", partitions.survey_part, read(), urgency=1)
@@ -269,12 +281,4 @@ def spread_over(
         of_seen = of_all
     coding = JointLabels(tuple(names), survey.levels, survey.fields)
     moments = tally.moments(of_all), seen.moments(of_seen)
-    return Spread(cluster, read, coding, survey.counts, *moments), survey
-
-
-def shares(sizes: Sequence[int], n: int) -> list[slice]:
-    """Runs of pieces, at most `n`, of about equal total size."""
-    ends = np.cumsum([0, *(size + 1 for size in sizes)])
-    cuts = np.searchsorted(ends, np.linspace(0, ends[-1], n + 1)[1:-1])
-    edges = np.unique([0, *cuts, len(sizes)])
-    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+    return Spread(cluster, read, coding, survey.counts, *moments, coded=coded), survey

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bayesring.data.labels import Labels
+from bayesring.data.observations import Observations
 from bayesring.data.parquet.keycoding import BadText, KeyTally, make_coder
 from bayesring.data.parquet.reading import Group, ParquetFiles
-from bayesring.data.parquet.shuffling import floats
-from bayesring.data.partitions import RowPart
+from bayesring.data.parquet.shuffling import Coding, Lane, floats, make_coders, observed_parts
+from bayesring.data.partitions import JointLabels, RowPart, Wanted, wanted_of
 
 ROWS = 1 << 20
 """Number of rows of a part; fewer where row groups are smaller, and more where they are larger."""
@@ -61,3 +63,27 @@ def file_part(files: ParquetFiles, groups: Sequence[Group]) -> RowPart:
     zones = tuple(kind.zone for kind in files.kinds)
     n_rows = sum(group.n_rows for group in groups)
     return RowPart(codes, np.concatenate(values), tuple(levels), zones, n_rows=n_rows)
+
+
+def coded_rows(
+    files: ParquetFiles, groups: Sequence[Group], coding: JointLabels, choice: Wanted
+) -> Observations:
+    """Some row groups in the labels of all and in standard units.
+
+    The same as `bayesring.data.partitions.coded` of their parts, but rows are coded batch by batch.
+    """
+    zones = tuple(kind.zone for kind in files.kinds)
+    labels = Labels(coding.names, coding.levels, files.value, zones)
+    lane = Lane(
+        files, Coding(labels, choice.location, choice.scale), make_coders(files, labels), iter(())
+    )
+    n = sum(group.n_rows for group in groups)
+    columns, values = np.empty((len(files.modes), n), np.int32), np.empty(n, np.float32)
+    end = 0
+    for part in observed_parts(files, groups, np.empty(0, dtype=np.int64)):
+        begin, end = end, end + len(part.batch)
+        rows = np.empty((end - begin, len(files.modes) + 1), dtype=np.int32)
+        lane.write(part, rows)
+        columns[:, begin:end] = rows[:, :-1].T
+        values[begin:end] = rows.view(np.float32)[:, -1]
+    return wanted_of(Observations(columns[:, :end].T, values[:end], coding.shape), choice)
