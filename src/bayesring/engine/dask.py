@@ -31,8 +31,6 @@ from distributed.protocol.pickle import dumps
 
 from bayesring.data.batches import Batch
 from bayesring.data.blocks import Block, shares
-from bayesring.data.parquet.parts import coded_rows, file_part, parts_of
-from bayesring.data.parquet.reading import ParquetFiles
 from bayesring.data.partitions import table_part
 from bayesring.data.splitting import Held
 from bayesring.data.tables import Columns
@@ -50,9 +48,9 @@ from bayesring.engine.placing import (
 )
 from bayesring.engine.protocol import Blocks, Result, Task
 from bayesring.engine.remoterows import jobs_of
-from bayesring.engine.spread import Read, ReadCoded, Spread, Workers
+from bayesring.engine.spread import Read, Spread, Workers
 from bayesring.engine.threads import Threads, count_threads
-from bayesring.model.types import IntArray
+from bayesring.model.types import FloatArray, IntArray
 from bayesring.wording import reason_of
 
 CHAINS = 32
@@ -93,7 +91,7 @@ class Cluster(Threads, Workers):
         self.client = checked(client)
         self._name, self._numbers = uuid.uuid4().hex[:8], count()
         self._sent: dict[Any, Sent] = {}
-        self._placing = threading.Lock()
+        self._placing, self._direct = threading.Lock(), True
 
     def __getstate__(self) -> dict[str, Any]:
         """Not pickled: a cluster belongs to the process that uses it."""
@@ -178,7 +176,7 @@ class Cluster(Threads, Workers):
             futures = [
                 self.submit(name, work, group.blocks, packed, parts) for group in blocks.groups
             ]
-            return self.client.gather(futures)  # type: ignore[no-any-return]
+            return self.client.gather(futures, direct=self._direct)  # type: ignore[no-any-return]
 
         return chain.from_iterable(map(pickle.loads, self._persistently(send)))
 
@@ -236,33 +234,22 @@ class Cluster(Threads, Workers):
                 futures.append(before.futures[place])
             else:
                 name = self.key(f"core-{place}")
-                futures.append(self.client.scatter({name: part}, broadcast=True, hash=False)[name])
+                futures.append(self._send(name, part))
         self._sent[whose] = Sent(parts, futures)
         return bare, futures
 
+    def _send(self, name: str, part: FloatArray) -> Any:
+        """Send an array to all workers: from here, or, if they cannot be reached, by others."""
+        if self._direct:
+            try:
+                return self.client.scatter({name: part}, broadcast=True, hash=False, direct=True)[
+                    name
+                ]
+            except LOSSES:
+                self._direct = False
+        return self.client.scatter({name: part}, broadcast=True, hash=False, direct=False)[name]
+
     # ---- Data that live on the workers.
-
-    def read_files(self, path: Path, modes: tuple[str, ...], value: str) -> Read:
-        """Parquet data that every worker can read at the same path."""
-        parts = parts_of(ParquetFiles(path, modes, value))
-
-        def read() -> list[Any]:
-            files = self.submit("open-files", ParquetFiles, path, modes, value)
-            return [self.submit("read-files", file_part, files, groups) for groups in parts]
-
-        return read
-
-    def read_coded(self, path: Path, modes: tuple[str, ...], value: str) -> ReadCoded:
-        """The same data, once their labels are known."""
-        found = ParquetFiles(path, modes, value).groups
-
-        def read(coding: Any, choice: Any, most: int) -> list[Any]:
-            files = self.submit("open-files", ParquetFiles, path, modes, value)
-            parts = [found[own] for own in shares([group.n_rows for group in found], most)]
-            rest = coding, choice
-            return [self.submit("code-keys", coded_rows, files, own, *rest) for own in parts]
-
-        return read
 
     def read_frames(self, frame: Any, columns: Columns, extras: Mapping[str, str]) -> Read:
         """A Dask DataFrame; its graph makes the partitions whenever they are needed."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import getitem
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,15 @@ from bayesring.data import partitions
 from bayesring.data.blocks import Block, heads_of_mode, shares, size_for
 from bayesring.data.gaps import too_large
 from bayesring.data.observations import COMPACT, Observations, in_order
+from bayesring.data.parquet.parts import (
+    coded_rows,
+    file_part,
+    parts_of,
+    split_rows,
+    squares_of_rows,
+    survey_rows,
+)
+from bayesring.data.parquet.reading import ParquetFiles
 from bayesring.data.partitions import Border, JointLabels, PartSurvey, Wanted
 from bayesring.data.splitting import FEWEST, SHARE, Held, rule_for
 from bayesring.likelihoods import Likelihood
@@ -32,9 +43,19 @@ PARTS_PER_THREAD = 4
 
 Read = Callable[[], list[Any]]
 """Ask the workers to read all parts of the data; returns the futures of these `RowPart`."""
-ReadCoded = Callable[[Any, Any, int], list[Any]]
-"""Ask for all rows in the labels of all and in units, given futures of both, in at most so many
-parts; returns the futures of these `Observations`."""
+
+
+class ShortCuts(NamedTuple):
+    """How to ask for what is made of parts without making these: in little memory.
+
+    Each returns futures, as a function of what else it needs, which may be futures.
+    """
+
+    survey: Callable[[], list[Any]]
+    squares: Callable[..., list[Any]]
+    coded: Callable[..., list[Any]]
+    split: Callable[..., list[Any]]
+    """As the functions of `bayesring.data.partitions`; the last two from labels and `Wanted`."""
 
 
 class Workers(ABC):
@@ -93,6 +114,37 @@ class Workers(ABC):
             if len(pieces) == 1:
                 return pieces[0]
 
+    def read_files(self, path: Path, modes: tuple[str, ...], value: str) -> Read:
+        """Parquet data that every worker can read at the same path."""
+        parts = parts_of(ParquetFiles(path, modes, value))
+
+        def read() -> list[Any]:
+            files = self.submit("open-files", ParquetFiles, path, modes, value)
+            return [self.submit("read-files", file_part, files, groups) for groups in parts]
+
+        return read
+
+    def short_cuts(self, path: Path, modes: tuple[str, ...], value: str) -> ShortCuts:
+        """The same data without parts in between."""
+        groups = ParquetFiles(path, modes, value).groups
+
+        def each(name: str, function: Callable[..., Any], *rest: Any) -> list[Any]:
+            files = self.submit("open-files", ParquetFiles, path, modes, value)
+            sizes, workers = [own.n_rows for own in groups], self.threads() or [None]
+            futures = []
+            for own, worker in zip(shares(sizes, len(workers)), workers, strict=False):
+                for run in shares(sizes[own], PARTS_PER_THREAD):
+                    part = groups[own][run]
+                    futures.append(self.submit(name, function, files, part, *rest, worker=worker))
+            return futures
+
+        return ShortCuts(
+            partial(each, "survey", survey_rows),
+            partial(each, "squares", squares_of_rows),
+            partial(each, "code-keys", coded_rows),
+            partial(each, "split-by-mode", split_rows),
+        )
+
 
 class Spread(NamedTuple):
     """Observations that live on a cluster, or can be read there."""
@@ -107,8 +159,8 @@ class Spread(NamedTuple):
     seen: Moments
     """Of values that were observed themselves."""
     choice: Wanted = Wanted()
-    coded: ReadCoded | None = None
-    """A shorter way to read rows whose labels are known, if there is one."""
+    short: ShortCuts | None = None
+    """Shorter ways to read, if there are some."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -142,9 +194,9 @@ class Spread(NamedTuple):
         cluster, coding = self.cluster, self.cluster.keep("labels", self.coding)
         known = None
         if not too_large(self.shape):
-            pieces = self._pieces()
-            bits = cluster.map("mark-cells", partitions.known_bits, pieces, coding, urgency=1)
-            del pieces
+            rows = self._chunks(coding, Wanted())
+            bits = cluster.map("mark-cells", partitions.known_bits, rows, urgency=1)
+            del rows
             packed = cluster.results([cluster.reduce("mark-cells", partitions.either, bits)])[0]
             known = np.unpackbits(packed, count=int(np.prod(self.shape))).astype(bool)
             known = known.reshape(self.shape)
@@ -184,11 +236,13 @@ class Spread(NamedTuple):
             sizes = [int(head.bounds[-1]) for head in heads]
             workers = cluster.threads()
             runs = shares(sizes, SORTS * len(workers))
-            chunks = self._chunks(coding, choice)  # read anew, let go of as soon as they are split
+            chunks = partial(self._chunks, coding, choice)  # read anew, and let go of when split
             borders = self._borders(chunks, heads, [own.start for own in runs[1:]])
-            name = f"split-by-mode-{mode}"
-            split = cluster.map(name, partitions.split, chunks, mode, borders, urgency=2)
-            del chunks
+            if self.short is not None:
+                split = self.short.split(coding, choice, mode, borders)
+            else:
+                name = f"split-by-mode-{mode}"
+                split = cluster.map(name, partitions.split, chunks(), mode, borders, urgency=2)
             groups = []
             of_groups = shares([sum(sizes[own]) for own in runs], len(workers))
             for several, worker in zip(of_groups, workers, strict=False):
@@ -197,7 +251,8 @@ class Spread(NamedTuple):
                     name = f"pick-for-mode-{mode}"
                     pieces = cluster.map(name, getitem, split, number, urgency=5)
                     skip = borders[number - 1].before if number else 0
-                    task = pieces, heads[runs[number]], skip, value_type
+                    # after the one before: its pieces need not be here any earlier
+                    task = pieces, heads[runs[number]], skip, value_type, built[-1:]
                     name = f"sort-blocks-of-mode-{mode}"
                     built.append(
                         cluster.submit(name, partitions.build, *task, worker=worker, urgency=4)
@@ -219,15 +274,15 @@ class Spread(NamedTuple):
 
     def _chunks(self, coding: Any, choice: Any) -> list[Any]:
         """Futures of the rows that are wanted, in the labels of all and in standard units."""
-        if self.coded is not None:
-            return self.coded(coding, choice, PARTS_PER_THREAD * len(self.cluster.threads()))
+        if self.short is not None:
+            return self.short.coded(coding, choice)
         pieces = self._pieces()
         return self.cluster.map("code-keys", partitions.coded, pieces, coding, choice, urgency=1)
 
     def _borders(
-        self, chunks: list[Any], heads: Sequence[Block], numbers: Sequence[int]
+        self, read: Callable[[], list[Any]], heads: Sequence[Block], numbers: Sequence[int]
     ) -> list[Border]:
-        """The borders before the blocks with these numbers."""
+        """The borders before the blocks with these numbers; rows are read if slices are cut."""
         cluster, mode = self.cluster, heads[0].mode
         borders = [Border(heads[number].first) for number in numbers]
         inside: dict[int, tuple[tuple[int, ...], int]] = {}
@@ -244,6 +299,7 @@ class Spread(NamedTuple):
                 before += int(heads[previous].bounds[-1])
             if before:
                 inside[place] = (), before
+        chunks = read() if inside else []
         for _ in range(len(self.shape) - 1 if inside else 0):
             wanted = [(borders[place].slice, cell) for place, (cell, _) in inside.items()]
             counts = cluster.results(
@@ -262,10 +318,13 @@ def spread_over(
     read: Read,
     names: Sequence[str],
     value: str | None,
-    coded: ReadCoded | None = None,
+    short: ShortCuts | None = None,
 ) -> tuple[Spread, PartSurvey]:
     """PartSurvey data that the workers can read."""
-    surveys = cluster.map("survey", partitions.survey_part, read(), urgency=1)
+    if short is None:
+        surveys = cluster.map("survey", partitions.survey_part, read(), urgency=1)
+    else:
+        surveys = short.survey()
     joint = cluster.reduce("survey", partitions.joint_survey, surveys, tuple(names))
     survey: PartSurvey = cluster.results([joint])[0]
     tally, seen = survey.tally, survey.seen if survey.seen.n else survey.tally
@@ -273,12 +332,13 @@ def spread_over(
         raise ValueError(
             f"value column {value!r} holds no value in any of its {survey.n_rows:,} rows."
         )
-    squares = cluster.results(
-        cluster.map("squares", partitions.squares_of, read(), tally, seen, urgency=1)
-    )
-    of_all, of_seen = (sum(each) for each in zip(*squares, strict=True))
+    if short is None:
+        squares = cluster.map("squares", partitions.squares_of, read(), tally, seen, urgency=1)
+    else:
+        squares = short.squares(tally, seen)
+    of_all, of_seen = (sum(each) for each in zip(*cluster.results(squares), strict=True))
     if not survey.seen.n:
         of_seen = of_all
     coding = JointLabels(tuple(names), survey.levels, survey.fields)
     moments = tally.moments(of_all), seen.moments(of_seen)
-    return Spread(cluster, read, coding, survey.counts, *moments, coded=coded), survey
+    return Spread(cluster, read, coding, survey.counts, *moments, short=short), survey

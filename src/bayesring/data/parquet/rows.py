@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 from bayesring.data.batches import Batch, Chunk
 from bayesring.data.labels import Labels
-from bayesring.data.parquet.keycoding import BadText, Coder, KeyTally
+from bayesring.data.parquet.keycoding import Coder, KeyTally
 from bayesring.data.parquet.lanes import large_batches
+from bayesring.data.parquet.parts import tally_keys
 from bayesring.data.parquet.reading import Group, ParquetFiles, RowBatch
 from bayesring.data.parquet.shuffling import (
     Coding,
@@ -208,16 +209,7 @@ def tallied(files: ParquetFiles, parts: Iterable[RowBatch]) -> Tallied:
     for part in parts:
         values = part.batch.column(files.value)
         missing = values.is_null() if values.null_count else None
-        for name, tally in zip(files.modes, tallies, strict=True):
-            column = files.keys(part, name)
-            try:
-                tally.add(column)
-                if missing is not None:
-                    tally.add(column.filter(missing), -1)
-            except BadText as error:
-                raise files.error(part, error.place, name, f"{error}.") from None
-            except ValueError as error:
-                raise files.error(part, 0, name, str(error)) from None
+        tally_keys(files, part, tallies)
         numbers = floats(values if missing is None else values.drop_null())
         if not len(numbers):
             continue
