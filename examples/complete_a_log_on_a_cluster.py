@@ -66,7 +66,7 @@ client = Client(cluster)
 # scheduler costs little.
 
 ring = TensorRing(
-    2, warmup=4 if quick else 80, draws=4 if quick else 40, chains=2, random_state=0, progress=False
+    2, warmup=4 if quick else 30, draws=4 if quick else 20, chains=2, random_state=0, progress=False
 )
 ring.fit(folder / "log", modes=["page", "country", "day"], value="seconds", client=client)
 print(f"shape               {ring.shape_}")

@@ -24,7 +24,6 @@ from typing import Any, Self
 
 import dask
 import distributed
-import numpy as np
 from dask.delayed import delayed
 from distributed.comm.core import CommClosedError
 from distributed.protocol.pickle import dumps
@@ -37,11 +36,11 @@ from bayesring.data.tables import Columns
 from bayesring.engine.gradients import BatchSums, GradientTask, put_together
 from bayesring.engine.operations import CoreTask, Drawn, Update
 from bayesring.engine.placing import (
-    NO_CORE,
     HeldGroup,
     Placed,
     Sent,
     itself,
+    stripped,
     without_rows,
     work,
     work_on_batch,
@@ -81,9 +80,7 @@ class ClusterLost(ConnectionError):
 class Cluster(Threads, Workers):
     """The workers of a Dask cluster. Chains run in threads of this process.
 
-    Parameters
-    ----------
-    client : a `distributed.Client`; None for the default client
+    `client` is a `distributed.Client`; None for the default client.
     """
 
     def __init__(self, client: Any = None) -> None:
@@ -94,7 +91,6 @@ class Cluster(Threads, Workers):
         self._placing, self._direct = threading.Lock(), True
 
     def __getstate__(self) -> dict[str, Any]:
-        """Not pickled: a cluster belongs to the process that uses it."""
         raise TypeError("an engine on a cluster cannot be pickled.")
 
     def __enter__(self) -> Self:
@@ -121,8 +117,7 @@ class Cluster(Threads, Workers):
             return super().take_back([first], shape)
         if first.source is not None:
             return first.source
-        kept = [block for group in first.groups for block in group.kept or ()]
-        return super().take_back([kept], shape)
+        return super().take_back([first.kept], shape)
 
     def rejoin(self, explored: Any, held: Held) -> Any:
         """The data before some were held out."""
@@ -145,9 +140,8 @@ class Cluster(Threads, Workers):
         workers, sizes = self.threads(), [block.values.size for block in blocks]
         groups = []
         for own, worker in zip(shares(sizes, len(workers)), workers, strict=False):
-            part = blocks[own]
-            heads = tuple(without_rows(each) for each in part)
-            groups.append(HeldGroup(heads, self._scatter(part, worker), part))
+            heads = tuple(without_rows(each) for each in blocks[own])
+            groups.append(HeldGroup(heads, self._scatter(blocks[own], worker), blocks[own]))
         return Placed(groups)
 
     def _scatter(self, part: tuple[Block, ...], worker: str | None = None) -> Any:
@@ -216,40 +210,30 @@ class Cluster(Threads, Workers):
 
     def _stripped(self, task: Any, n_tasks: int) -> tuple[Any, list[Any]]:
         """A task without its ring, and the cores of the ring: futures if they are large."""
-        flat, core = task.flat, getattr(task, "core", NO_CORE)
-        parts = [*np.split(flat.flat, flat.starts[1:]), core]
-        bare = task._replace(flat=flat._replace(flat=flat.flat[:0]))
-        if core is not NO_CORE:
-            bare = bare._replace(core=NO_CORE)
+        bare, parts = stripped(task)
         if sum(part.nbytes for part in parts) * n_tasks <= INLINE:
             return bare, parts
         whose = getattr(task, "streams", threading.get_ident())
         before = self._sent.get(whose, Sent([], []))
         futures: list[Any] = []
         for place, part in enumerate(parts):
-            known = place < len(before.parts) and _is_there(before.futures[place])
-            if part.nbytes == 0:
-                futures.append(part)
-            elif known and np.array_equal(before.parts[place], part):
-                futures.append(before.futures[place])
+            known = before.future_of(place, part)
+            if part.nbytes == 0 or known is not None:
+                futures.append(part if known is None else known)
             else:
-                name = self.key(f"core-{place}")
-                futures.append(self._send(name, part))
+                futures.append(self._send(self.key(f"core-{place}"), part))
         self._sent[whose] = Sent(parts, futures)
         return bare, futures
 
     def _send(self, name: str, part: FloatArray) -> Any:
-        """Send an array to all workers: from here, or, if they cannot be reached, by others."""
+        """Send an array to all workers, by the scheduler if they cannot be reached from here."""
+        way = {"broadcast": True, "hash": False}
         if self._direct:
             try:
-                return self.client.scatter({name: part}, broadcast=True, hash=False, direct=True)[
-                    name
-                ]
+                return self.client.scatter({name: part}, direct=True, **way)[name]
             except LOSSES:
                 self._direct = False
-        return self.client.scatter({name: part}, broadcast=True, hash=False, direct=False)[name]
-
-    # ---- Data that live on the workers.
+        return self.client.scatter({name: part}, direct=False, **way)[name]
 
     def read_frames(self, frame: Any, columns: Columns, extras: Mapping[str, str]) -> Read:
         """A Dask DataFrame; its graph makes the partitions whenever they are needed."""
@@ -324,11 +308,6 @@ class Cluster(Threads, Workers):
             f"Workers were lost {ATTEMPTS} times in a row during one piece of work; see the logs "
             "of the workers, which may be out of memory."
         ) from reason
-
-
-def _is_there(future: Any) -> bool:
-    """Whether workers have what was sent to them."""
-    return getattr(future, "status", "") == "finished"
 
 
 def checked(client: Any) -> Any:

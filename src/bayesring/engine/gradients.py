@@ -45,9 +45,16 @@ class BatchSums(NamedTuple):
 
     def plus(self, other: BatchSums) -> BatchSums:
         """Both; reuses the memory of this one."""
-        for own, its in zip(self[1:], other[1:], strict=True):
-            own += its
+        np.add(self.gradient, other.gradient, out=self.gradient)
+        np.add(self.curvature, other.curvature, out=self.curvature)
+        np.add(self.counts, other.counts, out=self.counts)
         return self._replace(statistics=self.statistics + other.statistics)
+
+    def copy(self) -> BatchSums:
+        """The same in memory of its own."""
+        return BatchSums(
+            self.statistics, self.gradient.copy(), self.curvature.copy(), self.counts.copy()
+        )
 
 
 def rows_sums(task: GradientTask, rows: Chunk) -> BatchSums | None:
@@ -106,7 +113,7 @@ def put_together(node: Node, parts: dict[Node, BatchSums | None]) -> BatchSums |
     """The sum over a tree of which some parts have been summed elsewhere."""
     if node in parts:
         found = parts[node]  # results of other processes cannot be written to
-        return found and BatchSums(found[0], *(each.copy() for each in found[1:]))
+        return None if found is None else found.copy()
     left, right = (put_together(half, parts) for half in halves(node))
     if left is None or right is None:
         return right if left is None else left

@@ -37,6 +37,11 @@ class Placed(Sequence[Block]):
         self.groups, self.source = list(groups), source
         self._heads = tuple(head for group in groups for head in group.heads)
 
+    @property
+    def kept(self) -> list[Block]:
+        """All blocks that came from this process."""
+        return [block for group in self.groups for block in group.kept or ()]
+
     @overload
     def __getitem__(self, place: int) -> Block: ...
 
@@ -55,6 +60,19 @@ class Sent(NamedTuple):
 
     parts: list[FloatArray]
     futures: list[Any]
+
+    def future_of(self, place: int, part: FloatArray) -> Any:
+        """The future of a part that the workers have already, or None."""
+        known = place < len(self.parts) and getattr(self.futures[place], "status", "") == "finished"
+        return self.futures[place] if known and np.array_equal(self.parts[place], part) else None
+
+
+def stripped(task: Any) -> tuple[Any, list[FloatArray]]:
+    """A task without its ring, the cores of the ring, and the core to be drawn, if any."""
+    flat, core = task.flat, getattr(task, "core", NO_CORE)
+    parts = [*np.split(flat.flat, flat.starts[1:]), core]
+    bare = task._replace(flat=flat._replace(flat=flat.flat[:0]))
+    return (bare if core is NO_CORE else bare._replace(core=NO_CORE)), parts
 
 
 def without_rows(block: Block) -> Block:

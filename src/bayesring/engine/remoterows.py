@@ -206,7 +206,7 @@ class LaneBatch(NamedTuple):
         )
 
 
-class Job(NamedTuple):
+class BatchShare(NamedTuple):
     """Some consecutive blocks of a large batch, for one worker."""
 
     held: list[Any]
@@ -216,17 +216,19 @@ class Job(NamedTuple):
     """Parts of the tree of blocks to be summed."""
 
 
-def jobs_of(batch: Batch, n: int) -> tuple[Node, list[Job]]:
+def jobs_of(batch: Batch, n: int) -> tuple[Node, list[BatchShare]]:
     """All blocks of a batch, and the work of `n` workers on them."""
     n_blocks = len(batch.cuts) - 1 if isinstance(batch, Chunk) else len(batch.edges)  # type: ignore[attr-defined]
     jobs = []
     for own in map(_all, shares([1] * n_blocks, n)):
         nodes = list(parts_within((0, n_blocks), (own.start, own.stop)))
         if isinstance(batch, Chunk):
-            jobs.append(Job([], SentRows({block: batch.block(block) for block in own}), nodes))
+            jobs.append(
+                BatchShare([], SentRows({block: batch.block(block) for block in own}), nodes)
+            )
         else:
             assert isinstance(batch, LaneBatch)
-            jobs.append(Job(*batch.job(own), nodes))
+            jobs.append(BatchShare(*batch.job(own), nodes))
     return (0, n_blocks), jobs
 
 
@@ -243,7 +245,8 @@ class RemoteLane:
 
     def fill(self, pool: IntArray, reserve: int = 0) -> int:
         """As `Lane.fill`."""
-        placed, wanted = 0, []
+        placed = 0
+        wanted: list[tuple[int, list[Span]]] = []
         while self._left and placed + reserve <= len(pool):
             lane, (begin, end) = self._left.pop(0)
             placed += end - begin
@@ -268,14 +271,15 @@ class SpreadFiles:
     ) -> None:
         self.modes, self.value = tuple(modes), value
         self._cluster, self._files = cluster, ParquetFiles(path, modes, value)
-        self._open = lambda: cluster.submit("open-files", ParquetFiles, path, modes, value)
+        self._source = path, self.modes, value
         self._lanes = lanes.lanes_of(self._files.groups)
         self._held: tuple[Any, HeldLanes] | None = None
         self.n_rows, self.threads = self._files.n_rows, threads
 
     def _each(self, name: str, function: Callable[..., Any], *rest: Any) -> list[Any]:
         """Futures of a function of every lane, neighbouring lanes at the same worker."""
-        files, workers = self._open(), self._cluster.threads() or [None]
+        files = self._cluster.submit("open-files", ParquetFiles, *self._source)
+        workers: Sequence[str | None] = self._cluster.threads() or [None]
         runs = shares([1] * len(self._lanes), len(workers))
         homes = [worker for own, worker in zip(runs, workers, strict=False) for _ in _all(own)]
         return [

@@ -130,7 +130,8 @@ class Workers(ABC):
 
         def each(name: str, function: Callable[..., Any], *rest: Any) -> list[Any]:
             files = self.submit("open-files", ParquetFiles, path, modes, value)
-            sizes, workers = [own.n_rows for own in groups], self.threads() or [None]
+            sizes = [own.n_rows for own in groups]
+            workers: Sequence[str | None] = self.threads() or [None]
             futures = []
             for own, worker in zip(shares(sizes, len(workers)), workers, strict=False):
                 for run in shares(sizes[own], PARTS_PER_THREAD):
@@ -246,7 +247,7 @@ class Spread(NamedTuple):
             groups = []
             of_groups = shares([sum(sizes[own]) for own in runs], len(workers))
             for several, worker in zip(of_groups, workers, strict=False):
-                built = []
+                built: list[Any] = []
                 for number in range(several.start, several.stop):
                     name = f"pick-for-mode-{mode}"
                     pieces = cluster.map(name, getitem, split, number, urgency=5)
