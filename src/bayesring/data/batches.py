@@ -66,7 +66,8 @@ Batch = Chunk | Elsewhere
 
 def count_blocks(size: int) -> int:
     """Number of blocks, a power of two, of batches of about `size` rows."""
-    return max(2, min(MOST_BLOCKS, 1 << int(size // BLOCK_ROWS).bit_length() - 1))
+    fitting = max(2, min(MOST_BLOCKS, size // BLOCK_ROWS))
+    return 1 << fitting.bit_length() - 1
 
 
 class Rows(Protocol):
