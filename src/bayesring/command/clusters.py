@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bayesring.checks import check_level
-from bayesring.choosing import AUTO, Choice, choose_by_moments, choose_likelihood
+from bayesring.choosing import AUTO, choose_likelihood
 from bayesring.command.where import Where
 from bayesring.data.files import is_parquet
+from bayesring.data.kinds import Choice, choose_by_moments
 from bayesring.data.writing import check_destination
 from bayesring.estimator import TensorRing
 from bayesring.loading import load
