@@ -81,6 +81,7 @@ def test_large_batches_of_files(client, log):
     assert not np.array_equal(here.estimates_[0].cores, fit(log).estimates_[0].cores)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("large")
 def test_large_batches_of_arrays(client, rng, monkeypatch):
     """Rows go from here to the workers; few Dask partitions come here first."""
