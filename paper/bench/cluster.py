@@ -73,16 +73,16 @@ def used() -> tuple[float, float, int]:
     return time.process_time(), spent[0], usage.ru_maxrss * 1024
 
 
-def write_rows(folder: Path, n: int, shape: tuple[int, ...] = SHAPE, seed: int = 0) -> None:
-    """Random rows in files of about a million."""
+def write_rows(folder: Path, n: int, part: int = PART, seed: int = 0) -> None:
+    """Random rows in files of `part` rows."""
     import pyarrow as pa
     from pyarrow import parquet
 
     folder.mkdir()
-    for number, begin in enumerate(range(0, n, PART)):
+    for number, begin in enumerate(range(0, n, part)):
         rng = np.random.default_rng([seed, number])
-        rows = min(PART, n - begin)
-        places = [rng.integers(size, size=rows, dtype=np.int32) for size in shape]
+        rows = min(part, n - begin)
+        places = [rng.integers(size, size=rows, dtype=np.int32) for size in SHAPE]
         table = pa.table(dict(zip(MODES, places, strict=True)))
         table = table.append_column("y", pa.array(rng.standard_normal(rows, dtype=np.float32)))
         parquet.write_table(table, folder / f"part-{number:05d}.parquet")
@@ -92,10 +92,11 @@ def measure(n: int, workers: int, rank: int, scans: int, delay: float) -> Iterat
     """The figures, by name."""
     with tempfile.TemporaryDirectory() as folder, connected(None, workers) as client:
         small, large = Path(folder) / "small", Path(folder) / "large"
-        write_rows(small, 20_000)
+        write_rows(small, 40_000, part=2_500)
         with Cluster(client) as cluster:  # loads everything that the workers need
             read = cluster.read_files(small, MODES, "y")
-            make_problem(spread_over(cluster, read, MODES, "y")[0], *MODEL, engine=cluster)
+            short = cluster.short_cuts(small, MODES, "y")
+            make_problem(spread_over(cluster, read, MODES, "y", short)[0], *MODEL, engine=cluster)
         write_rows(large, n)
         yield "rows", n
         yield "workers", workers
@@ -103,8 +104,11 @@ def measure(n: int, workers: int, rank: int, scans: int, delay: float) -> Iterat
         with TimedCluster(client) as cluster:
             begin = time.perf_counter()
             read = cluster.read_files(large, MODES, "y")
-            spread, _ = spread_over(cluster, read, MODES, "y")
+            short = cluster.short_cuts(large, MODES, "y")
+            spread, _ = spread_over(cluster, read, MODES, "y", short)
             yield "seconds to survey", time.perf_counter() - begin
+            grown = [found[2] - base[worker] for worker, found in client.run(used).items()]
+            yield "peak MB per worker of the survey", max(grown) / 1e6
             begin = time.perf_counter()
             problem = make_problem(spread.standardised(0.0, 1.0), *MODEL, engine=cluster)
             yield "seconds to lay out", time.perf_counter() - begin

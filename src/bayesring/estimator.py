@@ -49,6 +49,7 @@ from bayesring.sharing import pairs_of, sharing
 if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
     from bayesring.engine.protocol import Engine
+    from bayesring.engine.remoterows import SpreadFiles
     from bayesring.engine.spread import Spread
 
 
@@ -257,9 +258,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
             value_upper=value_upper,
         )
         cluster = open_cluster(client) if client is not None or is_dask(X) else None
-        if cluster is not None and self.inference == "online-em":
-            raise ValueError("inference='online-em' does not run on a Dask cluster; use 'gibbs'.")
-        if isinstance(X, (str, os.PathLike)) and cluster is None:
+        reads_files = cluster is None or self.inference == "online-em"
+        if isinstance(X, (str, os.PathLike)) and reads_files:
             if positions is not None:
                 raise ValueError("positions are for coordinates, but X is the path of a file.")
             if features is not None:
@@ -270,8 +270,9 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
                 raise ValueError(
                     f"{next(iter(extras))} is for data in memory, but X is the path of a file."
                 )
-            files = open_files(X, y, modes, value, self._settings(modes or (), seed=0))
-            return self.fit_rows(files, survey_files(files, self.progress), keep)
+            settings = self._settings(modes or (), seed=0)
+            files = open_files(X, y, modes, value, settings, cluster)
+            return self.fit_rows(files, survey_files(files, self.progress), keep, cluster)
         wanted = self.shape if shape is None else shape
         if features is not None:
             X, features = features_of_columns(X, features, modes)
@@ -323,7 +324,13 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         self._warn_of(self._diagnose(), stacklevel=4)
         return self
 
-    def fit_rows(self, files: ParquetRows, survey: Survey, keep: Keep = NOTHING_KEPT) -> Self:
+    def fit_rows(
+        self,
+        files: ParquetRows | SpreadFiles,
+        survey: Survey,
+        keep: Keep = NOTHING_KEPT,
+        engine: Engine | None = None,
+    ) -> Self:
         """Learn from Parquet data of which the labels are known.
 
         If the data cannot be read to their end, what was learned until then is kept, and the
@@ -333,7 +340,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         refuse_order(settings, "files")
         sharing(settings, pairs_of(self.share, survey.labels.names), survey.labels.names)
         settings = settings.bound(survey.moments, survey.labels.names, survey.shape)
-        found = fit_files(files, survey, settings, keep)
+        found = fit_files(files, survey, settings, keep, engine)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None
         self.features_, self.symmetric_ = (None,) * len(survey.shape), ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from bayesring.settings import Settings
 if TYPE_CHECKING:
     from bayesring.data.parquet import Coding, ParquetRows, Survey
     from bayesring.engine.protocol import Engine
+    from bayesring.engine.remoterows import SpreadFiles
     from bayesring.engine.spread import Spread
 
 
@@ -89,7 +91,7 @@ def fit_memory(
     if settings.inference == "online-em":
         sources = online.sources_in_memory(data, settings.seed)
         with keep.open(settings, known) as checkpoint:
-            outcome = _learn(sources, units, n, model, settings, chains, checkpoint)
+            outcome = _learn(sources, units, n, model, settings, chains, checkpoint, engine)
         return Fit(outcome, model, units)
     outcome = _sample(data, units, model, settings, keep, known, engine)
     return Fit(outcome, model, units)
@@ -103,6 +105,11 @@ def fit_spread(
     keep: Keep = NOTHING_KEPT,
 ) -> Fit:
     """Sample from the posterior given observations on the workers of a cluster."""
+    if settings.inference == "online-em":
+        raise ValueError(
+            f"inference='online-em' needs files for data as large as this Dask DataFrame of "
+            f"{data.n:,} observations: write it with to_parquet, and give fit the path."
+        )
     known = "" if keep.folder is None else digest(data.n, np.array(data.moments), *data.counts)
     location, scale = settings.model.likelihood.units_from(data.seen)
     units = Units(data.shape, location, scale)
@@ -146,9 +153,13 @@ def _parts_of(features: Any) -> tuple[Any, ...]:
 
 
 def fit_files(
-    files: ParquetRows, survey: Survey, settings: Settings, keep: Keep = NOTHING_KEPT
+    files: ParquetRows | SpreadFiles,
+    survey: Survey,
+    settings: Settings,
+    keep: Keep = NOTHING_KEPT,
+    engine: Engine | None = None,
 ) -> Fit:
-    """Learn a ring from Parquet data, in bounded memory."""
+    """Learn a ring from Parquet data, in bounded memory, or on the workers of a cluster."""
     from bayesring.data.parquet import sources_of
 
     coding = coding_of(survey, settings.model.likelihood)
@@ -158,7 +169,8 @@ def fit_files(
     sources = sources_of(files, survey, coding, settings.seed)
     known = digest(survey.n_rows, np.array(survey.moments, dtype=float), *survey.counts)
     with keep.open(settings, known) as checkpoint:
-        outcome = _learn(sources, units, survey.n_observed, model, settings, 1, checkpoint)
+        n = survey.n_observed
+        outcome = _learn(sources, units, n, model, settings, 1, checkpoint, engine)
     return Fit(outcome, model, units)
 
 
@@ -170,6 +182,7 @@ def _learn(
     settings: Settings,
     rings: int,
     checkpoint: Checkpoint,
+    engine: Engine | None = None,
 ) -> Outcome:
     """Learn `rings` rings from `n` observations.
 
@@ -186,14 +199,17 @@ def _learn(
         )
     sizes = model.policy.sizes(units.shape, n * model.likelihood.information)
     fitting = [size for size in sizes if 16 * size.parameters(units.shape) <= learning.max_bytes]
-    with learning_progress(settings.progress, n) as report, Threads(settings.n_jobs) as engine:
+    with (
+        learning_progress(settings.progress, n) as report,
+        engine or Threads(settings.n_jobs) as opened,
+    ):
         return online.run(
             sources,
             model.likelihood,
             model.prior,
             fitting or sizes[:1],
             learning,
-            engine,
+            opened,
             report,
             checkpoint,
         )
@@ -244,8 +260,9 @@ def open_files(
     modes: Sequence[str] | None,
     value: str | None,
     settings: Settings,
-) -> ParquetRows:
-    """Open Parquet data for a fit with these settings."""
+    cluster: Any = None,
+) -> ParquetRows | SpreadFiles:
+    """Open Parquet data for a fit with these settings, here or on a cluster."""
     if settings.inference != "online-em":
         raise ValueError(
             f"X is the path {path}, but inference={settings.inference!r} needs its data in "
@@ -258,10 +275,14 @@ def open_files(
         )
     from bayesring.data.parquet import ParquetRows
 
+    if cluster is not None:
+        from bayesring.engine.remoterows import SpreadFiles
+
+        return SpreadFiles(cluster, Path(path), tuple(modes), value)
     return ParquetRows(path, modes, value, settings.n_jobs)
 
 
-def survey_files(files: ParquetRows, progress: bool) -> Survey:
+def survey_files(files: ParquetRows | SpreadFiles, progress: bool) -> Survey:
     """First pass over files: labels, counts, units."""
     from bayesring.progress import survey_progress
 

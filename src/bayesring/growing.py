@@ -17,6 +17,7 @@ from bayesring.data.observations import Observations, in_order, joined, renumber
 from bayesring.data.positions import axes_of, prolonged
 from bayesring.featuring import grown, keys_of_mode, with_features
 from bayesring.fitting import fit_more
+from bayesring.oncluster import is_dask
 from bayesring.ordering import in_line, rebound
 from bayesring.posterior import folding
 from bayesring.predicting import Predicting
@@ -86,6 +87,11 @@ class Growing(Predicting):
         >>> stream.partial_fit(X[150:], y[150:]).n_observations_ == len(y)
         True
         """
+        if is_dask(X):
+            raise ValueError(
+                "X is a Dask DataFrame, and partial_fit learns from data in memory; give it the "
+                "computed partitions in turn."
+            )
         if not hasattr(self, "posterior_"):
             fit: Any = self.fit  # type: ignore[attr-defined]
             return fit(X, y, shape=shape, features=features)  # type: ignore[no-any-return]

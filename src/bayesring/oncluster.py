@@ -51,7 +51,7 @@ def observe_on(
 
     Of few observations a single machine would keep all, so they are gathered here.
     """
-    from_path = isinstance(X, (str, os.PathLike))
+    from_path, short = isinstance(X, (str, os.PathLike)), None
     if not from_path and not is_dask(X):
         return inputs.observe(X, y, shape, modes, value, extras)
     what = f"the path {X}" if from_path else "a Dask DataFrame"
@@ -67,6 +67,7 @@ def observe_on(
             problem = f"{next(iter(extras))} cannot be used." if extras else "modes and value must "
             raise ValueError(f"X is {what}: {problem}" + ("" if extras else "name its columns."))
         read = cluster.read_files(Path(X), tuple(modes), value)
+        short = cluster.short_cuts(Path(X), tuple(modes), value)
         names: tuple[str, ...] = tuple(modes)
     else:
         frame = nw.from_native(X._meta, eager_only=True)
@@ -76,7 +77,7 @@ def observe_on(
         names, value = columns.modes, columns.value
     from bayesring.engine.spread import spread_over
 
-    spread, survey = spread_over(cluster, read, names, value)
+    spread, survey = spread_over(cluster, read, names, value, short)
     labels = Labels(names, survey.levels, value, survey.zones)
     data = spread.gathered() if spread.n < COMPACT else spread
     return data, labels, None if from_path else "pandas"

@@ -236,7 +236,7 @@ def test_the_scheduler_is_lost(rng, tmp_path):
             time.sleep(0.05)
         scheduler.kill()
 
-    killer = threading.Thread(target=kill_scheduler)
+    killer = threading.Thread(target=kill_scheduler, daemon=True)
     killer.start()
     client = Client(scheduler_file=str(tmp_path / "address"), timeout=30)
     with pytest.raises(ClusterLost, match="the same call goes on from the last saved state"):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from bayesring import TensorRing, load
 from bayesring.command.cli import app
-from tests.cluster.local import MODES, long_table
+from tests.cluster.local import MODES, long_table, same_draws
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesring.data.traps.DataWarning")
 FAST = ["--rank", "2", "--warmup", "2", "--draws", "2", "--chains", "1", "--seed", "3", "-q"]
@@ -57,12 +57,22 @@ def test_complete_then_predict(client, log, tmp_path):
     assert not list(tmp_path.glob(".*partial"))
 
 
+@pytest.mark.ci
+def test_online_em(client, log, tmp_path):
+    given = "--inference", "online-em", "--rank", 2, "--seed", 3
+    ring, there = tmp_path / "m.ring", ["--scheduler", client.scheduler.address]
+    found = run("fit", tmp_path / "log", "-o", ring, *COLUMNS, *given, *there)
+    assert found.exit_code == 0, found.exception
+    here = TensorRing(2, inference="online-em", random_state=3, progress=False)
+    here.fit(tmp_path / "log", modes=MODES, value="y")
+    same_draws(here.posterior_, load(ring).posterior_)
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["--local-cluster", "0"], "--local-cluster must be at least 1, got 0"),
         (["--local-cluster", "1", "--scheduler", "x"], "exclude each other"),
-        (["--local-cluster", "1", "--inference", "online-em"], "a cluster runs inference=gibbs"),
     ],
 )
 def test_bad_options(log, tmp_path, arguments, expected):

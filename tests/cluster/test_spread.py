@@ -198,4 +198,4 @@ def test_tasks_do_not_grow_with_partitions(rng):
     found.cluster.names.clear()
     found.lay_out(100, [True] * 3)
     builds, parts = 2 * module.SORTS, 2 * module.PARTS_PER_THREAD
-    assert len(found.cluster.names) <= 3 * (builds * (parts + 1) + 4 * parts + 2)
+    assert len(found.cluster.names) <= 3 * (builds * (parts + 1) + 5 * parts + 2)

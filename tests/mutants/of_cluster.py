@@ -8,6 +8,8 @@ SPREAD = "tests/cluster/test_spread.py::"
 BLOCKS = (SPREAD + "test_blocks_are_those_of_the_whole",)
 HELD = (SPREAD + "test_the_same_cells_are_held_out",)
 SENT = ("tests/cluster/test_cluster.py::test_a_core_is_sent_when_it_has_changed",)
+ONLINE = "tests/cluster/test_online.py::"
+LARGE = (ONLINE + "test_large_batches_of_files",)
 
 CLUSTER = [
     Mutant(
@@ -40,9 +42,37 @@ CLUSTER = [
     ),
     Mutant(
         "a core that has changed is not sent again",
-        "engine/dask.py",
-        "elif known and np.array_equal(before.parts[place], part):",
-        "elif known:",
+        "engine/placing.py",
+        "return self.futures[place] if known and np.array_equal(self.parts[place], part) else None",
+        "return self.futures[place] if known else None",
         SENT,
+    ),
+    Mutant(
+        "sums of a large batch are added in the order of the workers",
+        "engine/gradients.py",
+        "if own[0] <= whole[0] and whole[1] <= own[1]:",
+        "if own[0] <= whole[0] < own[1]:",
+        LARGE,
+    ),
+    Mutant(
+        "a lane on a worker is dealt in the order of another turn",
+        "engine/remoterows.py",
+        "for deal in lanes.deals_of(seed, epoch, turn, sum(numbers), size):",
+        "for deal in lanes.deals_of(seed, epoch, 0, sum(numbers), size):",
+        LARGE,
+    ),
+    Mutant(
+        "held-out rows are learned from on a cluster",
+        "engine/remoterows.py",
+        "for part in observed_parts(files, [group], skip):",
+        "for part in observed_parts(files, [group], skip[:0]):",
+        (ONLINE + "test_small_batches_of_files",),
+    ),
+    Mutant(
+        "workers see the ring of the first batch only",
+        "engine/dask.py",
+        "task = task._replace(flat=task.flat._replace(flat=task.flat.flat.copy()))  # it will move",
+        "pass",
+        (ONLINE + "test_large_batches_of_arrays",),
     ),
 ]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bayesring.checks import check_level
-from bayesring.choosing import choose_likelihood
+from bayesring.choosing import AUTO, choose_likelihood
 from bayesring.command.where import Where
 from bayesring.data.files import is_parquet
+from bayesring.data.kinds import Choice, choose_by_moments
 from bayesring.data.writing import check_destination
 from bayesring.estimator import TensorRing
 from bayesring.loading import load
@@ -52,10 +53,6 @@ def _fit(
         raise ValueError(f"a cluster reads Parquet files or folders, and {source} is neither.")
     if modes is None or value is None:
         raise ValueError("a cluster needs --modes, the key columns, and --value, the values.")
-    if settings.get("inference", "gibbs") != "gibbs":
-        raise ValueError(
-            "a cluster runs inference=gibbs; online-em reads Parquet files without it."
-        )
     if features:
         raise ValueError("--features are for data in memory, but a cluster reads files.")
     if fill != "missing" or getattr(reading, "mask", None) is not None:
@@ -67,10 +64,22 @@ def _fit(
     with where.open() as client, warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always", UserWarning)
         cluster = open_cluster(client)
-        data, labels, _ = observe_on(cluster, Path(source), None, None, modes, value, {})
-        chosen, notes = choose_likelihood(likelihood, data)
-        ring = TensorRing(likelihood=chosen, **settings)
-        ring.fit_observations(data, labels, None, safety.checkpoint, engine=cluster)
+        if settings.get("inference") == "online-em":
+            from bayesring.engine.remoterows import SpreadFiles
+
+            files = SpreadFiles(cluster, Path(source), modes, value)
+            survey = files.survey()
+            found = Choice(likelihood, [])
+            if likelihood == AUTO:
+                found = choose_by_moments(survey.moments, survey.n_observed)
+            chosen, notes = found
+            ring = TensorRing(likelihood=chosen, **settings)
+            ring.fit_rows(files, survey, safety.checkpoint, cluster)
+        else:
+            data, labels, _ = observe_on(cluster, Path(source), None, None, modes, value, {})
+            chosen, notes = choose_likelihood(likelihood, data)
+            ring = TensorRing(likelihood=chosen, **settings)
+            ring.fit_observations(data, labels, None, safety.checkpoint, engine=cluster)
         if model is not None:
             ring.save(model)
         if target is not None:

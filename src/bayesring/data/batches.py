@@ -1,7 +1,10 @@
 """Sources of mini-batches: observations in an order that changes with every pass.
 
 A source yields a pass over its rows in chunks, with columns of indices (D, n) and values (n,) in
-standard units; `batches` splits them. Arrays in memory are one source, files another.
+standard units; `one_pass` splits them. Arrays in memory are one source, files another.
+
+A *large* batch is worked on in blocks, whose sums are added in a fixed order: see `Chunk.cuts`. So
+blocks may be anywhere, for example on the workers of a cluster, and the sums are the same.
 """
 
 from __future__ import annotations
@@ -16,6 +19,11 @@ from bayesring.data.observations import Observations, in_order
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
 
+LARGE = 1 << 15
+"""Rows up to which a batch is worked on as a whole."""
+BLOCK_ROWS, MOST_BLOCKS = 1 << 16, 32
+"""Rows in a block of a large batch, about, and most blocks."""
+
 
 class Chunk(NamedTuple):
     """Some rows."""
@@ -26,6 +34,40 @@ class Chunk(NamedTuple):
     """(n,)."""
     given: Given = NOTHING
     """What else is known about the rows."""
+    cuts: tuple[int, ...] = ()
+    """Where blocks begin and end, if the rows are a large batch."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    def block(self, number: int) -> Chunk:
+        """The rows of a block."""
+        own = slice(*self.cuts[number : number + 2])
+        return Chunk(self.columns[:, own], self.values[own], self.given.at(own))
+
+    def doubled(self) -> Chunk:
+        """The rows as `kernels.gradient` expects them: columns (2 D - 1, n)."""
+        columns = np.concatenate([self.columns, self.columns[:-1]])
+        return Chunk(columns, self.values.astype(float, copy=False), self.given)
+
+
+class Elsewhere(Protocol):
+    """A large batch whose rows are not in this process; an engine knows where."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+
+
+Batch = Chunk | Elsewhere
+
+
+def count_blocks(size: int) -> int:
+    """Number of blocks, a power of two, of batches of about `size` rows."""
+    fitting = max(2, min(MOST_BLOCKS, size // BLOCK_ROWS))
+    return 1 << fitting.bit_length() - 1
 
 
 class Rows(Protocol):
@@ -37,6 +79,9 @@ class Rows(Protocol):
 
     def chunks(self, streams: Streams, epoch: int) -> Iterator[Chunk]:
         """All rows, in an order that depends on the streams and the number of the pass."""
+
+    def large_batches(self, streams: Streams, epoch: int, size: int) -> Iterator[Batch]:
+        """All rows, in batches of about `size` rows that are worked on in blocks."""
 
 
 class ArrayRows:
@@ -56,12 +101,27 @@ class ArrayRows:
         columns = self._columns.take(order, axis=1)
         yield Chunk(columns, self._values[order], self._given.at(order))
 
+    def large_batches(self, streams: Streams, epoch: int, size: int) -> Iterator[Batch]:
+        """All rows, shuffled; blocks have the same number of rows, give or take one."""
+        order = streams.rng(epoch, Purpose.SHUFFLE).permutation(len(self._values))
+        for begin in range(0, len(order), size):
+            own = order[begin : begin + size]
+            cuts = np.linspace(0, len(own), count_blocks(size) + 1).astype(int)
+            columns = self._columns.take(own, axis=1)
+            yield Chunk(columns, self._values[own], self._given.at(own), tuple(cuts.tolist()))
+
 
 def one_pass(
     rows: Rows, streams: Streams, size: int, epoch: int = 0
-) -> Generator[Chunk, None, None]:
-    """All rows in batches; columns (2 D - 1, n), as `kernels.gradient` expects them."""
-    for columns, values, given in rows.chunks(streams, epoch):
+) -> Generator[Batch, None, None]:
+    """All rows in batches; columns (2 D - 1, n), as `kernels.gradient` expects them.
+
+    Batches of more than `LARGE` rows are as `Rows.large_batches` makes them.
+    """
+    if size > LARGE:
+        yield from rows.large_batches(streams, epoch, size)
+        return
+    for columns, values, given, _ in rows.chunks(streams, epoch):
         doubled = np.concatenate([columns, columns[:-1]])
         for begin in range(0, len(values), size):
             cut = slice(begin, begin + size)
@@ -90,7 +150,7 @@ class Feed:
         self._at = Position()
         self._batches = _endless(self._at, *self._source)
 
-    def read(self, position: Position, n_rows: int) -> Iterator[tuple[Chunk, Position]]:
+    def read(self, position: Position, n_rows: int) -> Iterator[tuple[Batch, Position]]:
         """Batches from `position` on, each with the position after it, until they have `n_rows`."""
         if position != self._at:
             self._go_to(position)
@@ -100,7 +160,7 @@ class Feed:
             except BaseException:
                 self._go_to(self._at)
                 raise
-            n_rows -= len(chunk.values)
+            n_rows -= chunk.n
             yield chunk, self._at
 
     def close(self) -> None:
@@ -114,7 +174,7 @@ class Feed:
 
 def _endless(
     position: Position, rows: Rows, streams: Streams, size: int
-) -> Generator[tuple[Chunk, Position], None, None]:
+) -> Generator[tuple[Batch, Position], None, None]:
     """All batches from `position` on. Not a method, to avoid a reference cycle with the feed."""
     for epoch in count(position.epoch):
         behind = position.batch if epoch == position.epoch else 0

@@ -195,3 +195,11 @@ def _cuts(starts: IntArray, size: int, cut_slices: bool) -> list[tuple[int, int,
     if first < n_slices:
         cuts.append((first, n_slices, int(starts[first]), int(starts[n_slices])))
     return cuts
+
+
+def shares(sizes: Sequence[int], n: int) -> list[slice]:
+    """Runs of pieces, at most `n`, of about equal total size."""
+    ends = np.cumsum([0, *(size + 1 for size in sizes)])
+    cuts = np.searchsorted(ends, np.linspace(0, ends[-1], n + 1)[1:-1])
+    edges = np.unique([0, *cuts, len(sizes)])
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]

@@ -11,6 +11,8 @@ All are pure functions, so a partition that is lost can be made again from its s
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -182,7 +184,7 @@ def coded(parts: Sequence[RowPart], coding: JointLabels, choice: Wanted) -> Obse
 
 
 def _coded(part: RowPart, coding: JointLabels, choice: Wanted) -> Observations:
-    n, (location, scale, rule, held) = part.columns.shape[1], choice
+    n, (location, scale, *_) = part.columns.shape[1], choice
     columns = np.empty((len(coding.names), n), dtype=np.int32)
     for mode, name in enumerate(coding.names if n else ()):
         codes = encode(part.levels[mode], coding.levels[mode])
@@ -191,7 +193,12 @@ def _coded(part: RowPart, coding: JointLabels, choice: Wanted) -> Observations:
         columns[mode] = codes[part.columns[mode]]
     values = ((part.values.astype(float) - location) / scale).astype(np.float32)
     given = _complete(part.given, coding.fields, n).in_units(location, scale)
-    data = Observations(columns.T, values, coding.shape, given=given)
+    return wanted_of(Observations(columns.T, values, coding.shape, given=given), choice)
+
+
+def wanted_of(data: Observations, choice: Wanted) -> Observations:
+    """The observations that are wanted."""
+    given, rule, held = data.given, choice.rule, choice.held
     if rule is None:
         return data
     chosen = rule.chooses(data.coords)
@@ -200,9 +207,9 @@ def _coded(part: RowPart, coding: JointLabels, choice: Wanted) -> Observations:
     return _some(data, chosen if held else ~chosen)
 
 
-def known_bits(parts: Sequence[RowPart], coding: JointLabels) -> NDArray[np.uint8]:
+def known_bits(data: Observations) -> NDArray[np.uint8]:
     """Which cells of the tensor are known, eight to a byte."""
-    return np.packbits(known_cells(coded(parts, coding, Wanted())))
+    return np.packbits(known_cells(data))
 
 
 def _some(data: Observations, chosen: NDArray[Any]) -> Observations:
@@ -311,25 +318,40 @@ def next_index(counts: Sequence[tuple[IntArray, IntArray]], before: int) -> tupl
 
 
 def build(
-    pieces: Sequence[Observations], heads: Sequence[Block], skip: int, value_type: str
+    pieces: Sequence[Observations | Sequence[Observations]],
+    heads: Sequence[Block],
+    skip: int,
+    value_type: str,
+    after: Any = None,
 ) -> tuple[Block, ...]:
     """The blocks with these `heads`, from the rows of all parts; the first `skip` are not theirs.
 
-    `heads` are blocks without observations, see `bayesring.data.blocks.heads_of_mode`.
+    `heads` are blocks without observations, see `bayesring.data.blocks.heads_of_mode`. This is done
+    `after` something else that is not looked at.
     """
-    data, mode = in_order(joined(pieces)), heads[0].mode
+    flat = [own for each in pieces for own in ([each] if isinstance(each, Observations) else each)]
+    data, mode = in_order(joined(flat)), heads[0].mode
     own = np.ascontiguousarray(data.coords.T[mode]) - np.int32(heads[0].first)
     starts = sorting.slice_starts(own, int(own.max(initial=0)) + 1)
     order, rows = np.empty_like(own), np.arange(len(own), dtype=np.int32)
     sorting.sort_by(own, starts, rows, order)
     values = data.values.astype(np.float32).astype(value_type, copy=False)
+    del flat
     blocks, end = [], skip
     for head in heads:
         begin, end = end, end + int(head.bounds[-1])
         rows = order[begin:end]
         others = np.stack([data.coords.T[each][rows] for each in ring_order(mode, len(data.shape))])
         blocks.append(head._replace(others=others, values=values[rows], given=data.given.at(rows)))
+    give_back()
     return tuple(blocks)
+
+
+def give_back() -> None:
+    """Return memory that many small arrays have left behind; the C library may not by itself."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def together(parts: Sequence[tuple[Block, ...]]) -> tuple[Block, ...]:

@@ -12,6 +12,7 @@ with the same bits.
 
 from __future__ import annotations
 
+import pickle
 import pydoc
 import threading
 import uuid
@@ -23,22 +24,32 @@ from typing import Any, Self
 
 import dask
 import distributed
-import numpy as np
 from dask.delayed import delayed
 from distributed.comm.core import CommClosedError
+from distributed.protocol.pickle import dumps
 
-from bayesring.data.blocks import Block
-from bayesring.data.parquet.parts import file_part, parts_of
-from bayesring.data.parquet.reading import ParquetFiles
+from bayesring.data.batches import Batch
+from bayesring.data.blocks import Block, shares
 from bayesring.data.partitions import table_part
 from bayesring.data.splitting import Held
 from bayesring.data.tables import Columns
+from bayesring.engine.gradients import BatchSums, GradientTask, put_together
 from bayesring.engine.operations import CoreTask, Drawn, Update
-from bayesring.engine.placing import NO_CORE, HeldGroup, Placed, Sent, itself, without_rows, work
+from bayesring.engine.placing import (
+    HeldGroup,
+    Placed,
+    Sent,
+    itself,
+    stripped,
+    without_rows,
+    work,
+    work_on_batch,
+)
 from bayesring.engine.protocol import Blocks, Result, Task
-from bayesring.engine.spread import Read, Spread, Workers, shares
-from bayesring.engine.threads import Threads
-from bayesring.model.types import IntArray
+from bayesring.engine.remoterows import jobs_of
+from bayesring.engine.spread import Read, Spread, Workers
+from bayesring.engine.threads import Threads, count_threads
+from bayesring.model.types import FloatArray, IntArray
 from bayesring.wording import reason_of
 
 CHAINS = 32
@@ -69,9 +80,7 @@ class ClusterLost(ConnectionError):
 class Cluster(Threads, Workers):
     """The workers of a Dask cluster. Chains run in threads of this process.
 
-    Parameters
-    ----------
-    client : a `distributed.Client`; None for the default client
+    `client` is a `distributed.Client`; None for the default client.
     """
 
     def __init__(self, client: Any = None) -> None:
@@ -79,10 +88,9 @@ class Cluster(Threads, Workers):
         self.client = checked(client)
         self._name, self._numbers = uuid.uuid4().hex[:8], count()
         self._sent: dict[Any, Sent] = {}
-        self._placing = threading.Lock()
+        self._placing, self._direct = threading.Lock(), True
 
     def __getstate__(self) -> dict[str, Any]:
-        """Not pickled: a cluster belongs to the process that uses it."""
         raise TypeError("an engine on a cluster cannot be pickled.")
 
     def __enter__(self) -> Self:
@@ -109,8 +117,7 @@ class Cluster(Threads, Workers):
             return super().take_back([first], shape)
         if first.source is not None:
             return first.source
-        kept = [block for group in first.groups for block in group.kept or ()]
-        return super().take_back([kept], shape)
+        return super().take_back([first.kept], shape)
 
     def rejoin(self, explored: Any, held: Held) -> Any:
         """The data before some were held out."""
@@ -133,9 +140,8 @@ class Cluster(Threads, Workers):
         workers, sizes = self.threads(), [block.values.size for block in blocks]
         groups = []
         for own, worker in zip(shares(sizes, len(workers)), workers, strict=False):
-            part = blocks[own]
-            heads = tuple(without_rows(each) for each in part)
-            groups.append(HeldGroup(heads, self._scatter(part, worker), part))
+            heads = tuple(without_rows(each) for each in blocks[own])
+            groups.append(HeldGroup(heads, self._scatter(blocks[own], worker), blocks[own]))
         return Placed(groups)
 
     def _scatter(self, part: tuple[Block, ...], worker: str | None = None) -> Any:
@@ -160,13 +166,13 @@ class Cluster(Threads, Workers):
         def send() -> list[Any]:
             self._mend(blocks)
             bare, parts = self._stripped(task, len(blocks.groups))
+            packed = dumps((operation, bare))  # type: ignore[no-untyped-call]
             futures = [
-                self.submit(name, work, group.blocks, operation, bare, parts)
-                for group in blocks.groups
+                self.submit(name, work, group.blocks, packed, parts) for group in blocks.groups
             ]
-            return self.client.gather(futures)  # type: ignore[no-any-return]
+            return self.client.gather(futures, direct=self._direct)  # type: ignore[no-any-return]
 
-        return chain.from_iterable(self._persistently(send))
+        return chain.from_iterable(map(pickle.loads, self._persistently(send)))
 
     def _mend(self, placed: Placed) -> None:
         """Make sure that all blocks exist, or will."""
@@ -182,40 +188,52 @@ class Cluster(Threads, Workers):
         seen = task if update.reads_core else task._replace(core=task.core[:0])
         return super().draw(update, seen, blocks)
 
+    @property
+    def n_local(self) -> int:
+        """Threads of this process."""
+        return count_threads(None)
+
+    def batch_sums(self, task: GradientTask, batch: Batch) -> BatchSums:
+        """One task per worker with its blocks, put together along the tree of all."""
+        self.go_on()
+        task = task._replace(flat=task.flat._replace(flat=task.flat.flat.copy()))  # it will move
+
+        def send() -> Any:
+            whole, jobs = jobs_of(batch, len(self.threads()))
+            bare, parts = self._stripped(task, len(jobs))
+            found = [self.submit("gradient", work_on_batch, *job, bare, parts) for job in jobs]
+            sums = chain.from_iterable(self.client.gather(found))
+            nodes = chain.from_iterable(job.nodes for job in jobs)
+            return put_together(whole, dict(zip(nodes, sums, strict=True)))
+
+        return self._persistently(send)  # type: ignore[no-any-return]
+
     def _stripped(self, task: Any, n_tasks: int) -> tuple[Any, list[Any]]:
         """A task without its ring, and the cores of the ring: futures if they are large."""
-        flat, core = task.flat, getattr(task, "core", NO_CORE)
-        parts = [*np.split(flat.flat, flat.starts[1:]), core]
-        bare = task._replace(flat=flat._replace(flat=flat.flat[:0]))
-        if core is not NO_CORE:
-            bare = bare._replace(core=NO_CORE)
+        bare, parts = stripped(task)
         if sum(part.nbytes for part in parts) * n_tasks <= INLINE:
             return bare, parts
-        before = self._sent.get(task.streams.key, Sent([], []))
+        whose = getattr(task, "streams", threading.get_ident())
+        before = self._sent.get(whose, Sent([], []))
         futures: list[Any] = []
         for place, part in enumerate(parts):
-            known = place < len(before.parts) and _is_there(before.futures[place])
-            if part.nbytes == 0:
-                futures.append(part)
-            elif known and np.array_equal(before.parts[place], part):
-                futures.append(before.futures[place])
+            known = before.future_of(place, part)
+            if part.nbytes == 0 or known is not None:
+                futures.append(part if known is None else known)
             else:
-                name = self.key(f"core-{place}")
-                futures.append(self.client.scatter({name: part}, broadcast=True, hash=False)[name])
-        self._sent[task.streams.key] = Sent(parts, futures)
+                futures.append(self._send(self.key(f"core-{place}"), part))
+        self._sent[whose] = Sent(parts, futures)
         return bare, futures
 
-    # ---- Data that live on the workers.
-
-    def read_files(self, path: Path, modes: tuple[str, ...], value: str) -> Read:
-        """Parquet data that every worker can read at the same path."""
-        parts = parts_of(ParquetFiles(path, modes, value))
-
-        def read() -> list[Any]:
-            files = self.submit("open-files", ParquetFiles, path, modes, value)
-            return [self.submit("read-files", file_part, files, groups) for groups in parts]
-
-        return read
+    def _send(self, name: str, part: FloatArray) -> Any:
+        """Send an array to all workers, by the scheduler if they cannot be reached from here."""
+        way = {"broadcast": True, "hash": False}
+        if self._direct:
+            try:
+                return self.client.scatter({name: part}, direct=True, **way)[name]
+            except LOSSES:
+                self._direct = False
+        return self.client.scatter({name: part}, direct=False, **way)[name]
 
     def read_frames(self, frame: Any, columns: Columns, extras: Mapping[str, str]) -> Read:
         """A Dask DataFrame; its graph makes the partitions whenever they are needed."""
@@ -290,11 +308,6 @@ class Cluster(Threads, Workers):
             f"Workers were lost {ATTEMPTS} times in a row during one piece of work; see the logs "
             "of the workers, which may be out of memory."
         ) from reason
-
-
-def _is_there(future: Any) -> bool:
-    """Whether workers have what was sent to them."""
-    return getattr(future, "status", "") == "finished"
 
 
 def checked(client: Any) -> Any:

@@ -15,9 +15,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from bayesring.data import splitting
+from bayesring.data.batches import Batch, Chunk
 from bayesring.data.blocks import Block, blocks_of_modes, observations_of
 from bayesring.data.splitting import Held
-from bayesring.engine import operations
+from bayesring.engine import gradients, operations
+from bayesring.engine.gradients import BatchSums, GradientTask
 from bayesring.engine.operations import (
     CoreTask,
     Drawn,
@@ -53,6 +55,11 @@ class Engine(ABC):
 
     n_jobs: int
     """Number of pieces processed at the same time."""
+
+    @property
+    def n_local(self) -> int:
+        """Number of pieces that this process itself can work on at the same time."""
+        return self.n_jobs
 
     def __enter__(self) -> Self:
         """Acquire resources."""
@@ -182,6 +189,22 @@ class Engine(ABC):
         """Gradient and curvature of a batch, see `kernels.gradient.add_gradient`."""
         self.go_on()
         gradient_kernel.add_gradient(*arguments)
+
+    def batch_sums(self, task: GradientTask, batch: Batch) -> BatchSums:
+        """Gradient, curvature and statistics of a large batch, added along its tree of blocks."""
+        assert isinstance(batch, Chunk), "rows elsewhere need the engine that has them"
+
+        def of_block(node: gradients.Node) -> BatchSums | None:
+            self.go_on()
+            return gradients.rows_sums(task, batch.block(node[0]))
+
+        found = gradients.tree_sum((0, len(batch.cuts) - 1), of_block)
+        assert found is not None, "a batch has rows"
+        return found
+
+    def step(self, *arguments: Any) -> FloatArray:
+        """Adam's step on the slices of a mode, see `kernels.gradient.step`."""
+        return np.asarray(gradient_kernel.step(*arguments))
 
     # ---- Predictions.
 

@@ -9,16 +9,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from functools import partial
 from operator import getitem
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesring.data import partitions
-from bayesring.data.blocks import Block, heads_of_mode, size_for
+from bayesring.data.blocks import Block, heads_of_mode, shares, size_for
 from bayesring.data.gaps import too_large
 from bayesring.data.observations import COMPACT, Observations, in_order
+from bayesring.data.parquet.parts import (
+    coded_rows,
+    file_part,
+    parts_of,
+    split_rows,
+    squares_of_rows,
+    survey_rows,
+)
+from bayesring.data.parquet.reading import ParquetFiles
 from bayesring.data.partitions import Border, JointLabels, PartSurvey, Wanted
 from bayesring.data.splitting import FEWEST, SHARE, Held, rule_for
 from bayesring.likelihoods import Likelihood
@@ -33,6 +43,19 @@ PARTS_PER_THREAD = 4
 
 Read = Callable[[], list[Any]]
 """Ask the workers to read all parts of the data; returns the futures of these `RowPart`."""
+
+
+class ShortCuts(NamedTuple):
+    """How to ask for what is made of parts without making these: in little memory.
+
+    Each returns futures, as a function of what else it needs, which may be futures.
+    """
+
+    survey: Callable[[], list[Any]]
+    squares: Callable[..., list[Any]]
+    coded: Callable[..., list[Any]]
+    split: Callable[..., list[Any]]
+    """As the functions of `bayesring.data.partitions`; the last two from labels and `Wanted`."""
 
 
 class Workers(ABC):
@@ -91,6 +114,38 @@ class Workers(ABC):
             if len(pieces) == 1:
                 return pieces[0]
 
+    def read_files(self, path: Path, modes: tuple[str, ...], value: str) -> Read:
+        """Parquet data that every worker can read at the same path."""
+        parts = parts_of(ParquetFiles(path, modes, value))
+
+        def read() -> list[Any]:
+            files = self.submit("open-files", ParquetFiles, path, modes, value)
+            return [self.submit("read-files", file_part, files, groups) for groups in parts]
+
+        return read
+
+    def short_cuts(self, path: Path, modes: tuple[str, ...], value: str) -> ShortCuts:
+        """The same data without parts in between."""
+        groups = ParquetFiles(path, modes, value).groups
+
+        def each(name: str, function: Callable[..., Any], *rest: Any) -> list[Any]:
+            files = self.submit("open-files", ParquetFiles, path, modes, value)
+            sizes = [own.n_rows for own in groups]
+            workers: Sequence[str | None] = self.threads() or [None]
+            futures = []
+            for own, worker in zip(shares(sizes, len(workers)), workers, strict=False):
+                for run in shares(sizes[own], PARTS_PER_THREAD):
+                    part = groups[own][run]
+                    futures.append(self.submit(name, function, files, part, *rest, worker=worker))
+            return futures
+
+        return ShortCuts(
+            partial(each, "survey", survey_rows),
+            partial(each, "squares", squares_of_rows),
+            partial(each, "code-keys", coded_rows),
+            partial(each, "split-by-mode", split_rows),
+        )
+
 
 class Spread(NamedTuple):
     """Observations that live on a cluster, or can be read there."""
@@ -105,6 +160,8 @@ class Spread(NamedTuple):
     seen: Moments
     """Of values that were observed themselves."""
     choice: Wanted = Wanted()
+    short: ShortCuts | None = None
+    """Shorter ways to read, if there are some."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -138,17 +195,15 @@ class Spread(NamedTuple):
         cluster, coding = self.cluster, self.cluster.keep("labels", self.coding)
         known = None
         if not too_large(self.shape):
-            pieces = self._pieces()
-            bits = cluster.map("mark-cells", partitions.known_bits, pieces, coding, urgency=1)
-            del pieces
+            rows = self._chunks(coding, Wanted())
+            bits = cluster.map("mark-cells", partitions.known_bits, rows, urgency=1)
+            del rows
             packed = cluster.results([cluster.reduce("mark-cells", partitions.either, bits)])[0]
             known = np.unpackbits(packed, count=int(np.prod(self.shape))).astype(bool)
             known = known.reshape(self.shape)
         rule = rule_for(self.n, known, seed)
         choice = cluster.keep("hold-out", self.choice._replace(rule=rule, held=True))
-        pieces = self._pieces()
-        found = cluster.map("hold-out", partitions.coded, pieces, coding, choice, urgency=1)
-        del pieces
+        found = self._chunks(coding, choice)
         data = in_order(partitions.joined(cluster.results(found)))
         data = data._replace(values=data.values.astype(np.float32))
         if len(data.values) < FEWEST and "lower" in self.coding.fields:
@@ -182,21 +237,23 @@ class Spread(NamedTuple):
             sizes = [int(head.bounds[-1]) for head in heads]
             workers = cluster.threads()
             runs = shares(sizes, SORTS * len(workers))
-            pieces = self._pieces()  # read once more, and let go of as soon as they are split
-            chunks = cluster.map("code-keys", partitions.coded, pieces, coding, choice, urgency=1)
+            chunks = partial(self._chunks, coding, choice)  # read anew, and let go of when split
             borders = self._borders(chunks, heads, [own.start for own in runs[1:]])
-            name = f"split-by-mode-{mode}"
-            split = cluster.map(name, partitions.split, chunks, mode, borders, urgency=2)
-            del pieces, chunks
+            if self.short is not None:
+                split = self.short.split(coding, choice, mode, borders)
+            else:
+                name = f"split-by-mode-{mode}"
+                split = cluster.map(name, partitions.split, chunks(), mode, borders, urgency=2)
             groups = []
             of_groups = shares([sum(sizes[own]) for own in runs], len(workers))
             for several, worker in zip(of_groups, workers, strict=False):
-                built = []
+                built: list[Any] = []
                 for number in range(several.start, several.stop):
                     name = f"pick-for-mode-{mode}"
-                    pieces = cluster.map(name, getitem, split, number, urgency=3)
+                    pieces = cluster.map(name, getitem, split, number, urgency=5)
                     skip = borders[number - 1].before if number else 0
-                    task = pieces, heads[runs[number]], skip, value_type
+                    # after the one before: its pieces need not be here any earlier
+                    task = pieces, heads[runs[number]], skip, value_type, built[-1:]
                     name = f"sort-blocks-of-mode-{mode}"
                     built.append(
                         cluster.submit(name, partitions.build, *task, worker=worker, urgency=4)
@@ -216,10 +273,17 @@ class Spread(NamedTuple):
         most = PARTS_PER_THREAD * len(self.cluster.threads())
         return [parts[own] for own in shares([1] * len(parts), most)]
 
+    def _chunks(self, coding: Any, choice: Any) -> list[Any]:
+        """Futures of the rows that are wanted, in the labels of all and in standard units."""
+        if self.short is not None:
+            return self.short.coded(coding, choice)
+        pieces = self._pieces()
+        return self.cluster.map("code-keys", partitions.coded, pieces, coding, choice, urgency=1)
+
     def _borders(
-        self, chunks: list[Any], heads: Sequence[Block], numbers: Sequence[int]
+        self, read: Callable[[], list[Any]], heads: Sequence[Block], numbers: Sequence[int]
     ) -> list[Border]:
-        """The borders before the blocks with these numbers."""
+        """The borders before the blocks with these numbers; rows are read if slices are cut."""
         cluster, mode = self.cluster, heads[0].mode
         borders = [Border(heads[number].first) for number in numbers]
         inside: dict[int, tuple[tuple[int, ...], int]] = {}
@@ -236,6 +300,7 @@ class Spread(NamedTuple):
                 before += int(heads[previous].bounds[-1])
             if before:
                 inside[place] = (), before
+        chunks = read() if inside else []
         for _ in range(len(self.shape) - 1 if inside else 0):
             wanted = [(borders[place].slice, cell) for place, (cell, _) in inside.items()]
             counts = cluster.results(
@@ -250,10 +315,17 @@ class Spread(NamedTuple):
 
 
 def spread_over(
-    cluster: Workers, read: Read, names: Sequence[str], value: str | None
+    cluster: Workers,
+    read: Read,
+    names: Sequence[str],
+    value: str | None,
+    short: ShortCuts | None = None,
 ) -> tuple[Spread, PartSurvey]:
     """PartSurvey data that the workers can read."""
-    surveys = cluster.map("survey", partitions.survey_part, read(), urgency=1)
+    if short is None:
+        surveys = cluster.map("survey", partitions.survey_part, read(), urgency=1)
+    else:
+        surveys = short.survey()
     joint = cluster.reduce("survey", partitions.joint_survey, surveys, tuple(names))
     survey: PartSurvey = cluster.results([joint])[0]
     tally, seen = survey.tally, survey.seen if survey.seen.n else survey.tally
@@ -261,20 +333,13 @@ def spread_over(
         raise ValueError(
             f"value column {value!r} holds no value in any of its {survey.n_rows:,} rows."
         )
-    squares = cluster.results(
-        cluster.map("squares", partitions.squares_of, read(), tally, seen, urgency=1)
-    )
-    of_all, of_seen = (sum(each) for each in zip(*squares, strict=True))
+    if short is None:
+        squares = cluster.map("squares", partitions.squares_of, read(), tally, seen, urgency=1)
+    else:
+        squares = short.squares(tally, seen)
+    of_all, of_seen = (sum(each) for each in zip(*cluster.results(squares), strict=True))
     if not survey.seen.n:
         of_seen = of_all
     coding = JointLabels(tuple(names), survey.levels, survey.fields)
     moments = tally.moments(of_all), seen.moments(of_seen)
-    return Spread(cluster, read, coding, survey.counts, *moments), survey
-
-
-def shares(sizes: Sequence[int], n: int) -> list[slice]:
-    """Runs of pieces, at most `n`, of about equal total size."""
-    ends = np.cumsum([0, *(size + 1 for size in sizes)])
-    cuts = np.searchsorted(ends, np.linspace(0, ends[-1], n + 1)[1:-1])
-    edges = np.unique([0, *cuts, len(sizes)])
-    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+    return Spread(cluster, read, coding, survey.counts, *moments, short=short), survey

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.data.batches import Chunk, Position, Rows, one_pass
+from bayesring.data.batches import Batch, Chunk, Position, Rows, one_pass
+from bayesring.engine.gradients import BatchSums, GradientTask
 from bayesring.engine.protocol import FIRST, SECOND, TINY, Engine
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.infer import estimate as reading
@@ -31,6 +32,8 @@ from bayesring.priors import Coupling, RingPrior
 
 E_STEP = 32
 """Minimum number of batches between two E-steps."""
+LARGE_E_STEP = 4
+"""The same, if batches are large."""
 START_SIZE, START_PRECISION = 0.7, 1.0
 """Initial standard deviation of the entries, in units that give f variance one, and the prior
 precision of every entry until the first E-step: the ring must find the data before its prior is
@@ -85,7 +88,7 @@ def start(
 
 def learn(
     estimate: RingEstimate,
-    batches: Iterable[tuple[Chunk, Position]],
+    batches: Iterable[tuple[Batch, Position]],
     rate: float,
     expects: bool,
     setting: Setting,
@@ -219,24 +222,31 @@ class Workspace:
         else:
             self.ring = ring.flatten(self.cores)._replace(flat=self.flat)
 
-    def learn(self, chunk: Chunk, rate: float, expects: bool) -> None:
+    def learn(self, chunk: Batch, rate: float, expects: bool) -> None:
         """M-step on one batch; E-step if due."""
         self.move_cores(chunk, rate)
         self.batches += 1
-        self.unweighed += len(chunk.values)
-        if self.batches % max(E_STEP, sum(self._shape) // len(chunk.values)) == 0:
+        self.unweighed += chunk.n
+        large = not isinstance(chunk, Chunk) or chunk.cuts
+        every = LARGE_E_STEP if large else E_STEP
+        if self.batches % max(every, sum(self._shape) // chunk.n) == 0:
             if self._learned:
                 self._move_weights(rate)
             if expects:
                 self.expect()
 
     def move_cores(
-        self, chunk: Chunk, rate: float, movable: NDArray[np.bool] | None = None
+        self, chunk: Batch, rate: float, movable: NDArray[np.bool] | None = None
     ) -> None:
         """M-step on the slices that a batch touches; gradients of the weights are accumulated.
 
         Only `movable` slices (all modes end to end) are updated; by default all are.
         """
+        movable = self._all_movable if movable is None else movable
+        weights = [each.ravel()[: None if self._learned else 0] for each in self.weights]
+        if not isinstance(chunk, Chunk) or chunk.cuts:
+            self.weight_gradient += self._move_by(self._sums(chunk), weights, movable, rate)
+            return
         self.weight_gradient += self._setting.engine.learn(
             self.flat,
             self.ring,
@@ -246,15 +256,59 @@ class Workspace:
             self._totals,
             (self.gradient, self.curvature),
             tuple(self.adam),
-            tuple(each.ravel()[: None if self._learned else 0] for each in self.weights),
+            tuple(weights),
             self._kernel_priors(),
-            self._all_movable if movable is None else movable,
+            movable,
             rate,
         )
 
+    def _sums(self, batch: Batch) -> BatchSums:
+        """What a large batch says of the current ring."""
+        likelihood, engine = self._setting.likelihood, self._setting.engine
+        task = GradientTask(self.ring, self._shape, likelihood, self.nuisance)
+        sums = engine.batch_sums(task, batch)
+        self._remember(sums.statistics, batch.n)
+        return sums
+
+    def _move_by(
+        self,
+        sums: BatchSums,
+        weights: Sequence[FloatArray],
+        movable: NDArray[np.bool],
+        rate: float,
+    ) -> FloatArray:
+        """Step on all slices that a large batch touches; returns the gradients of the weights."""
+        first, counts = self._rows[0], sums.counts
+        lasting = np.maximum(0.0, 1.0 - counts / self._totals)
+        found = []
+        for mode, core in enumerate(self.cores):
+            own = slice(int(first[mode]), int(first[mode]) + len(core))
+            begin = int(self.ring.starts[mode])
+            flat = slice(begin, begin + core.size)
+            size = core[0].size
+            self.curvature[flat] *= np.repeat(lasting[own], size)
+            self.curvature[flat] += sums.curvature[flat]
+            found.append(
+                self._setting.engine.step(
+                    self.flat,
+                    self.ring,
+                    mode,
+                    (first, counts),
+                    self._totals,
+                    sums.gradient,
+                    tuple(self.adam),
+                    weights[mode],
+                    self._kernel_priors()[mode],
+                    np.flatnonzero(counts[own]),
+                    movable,
+                    rate,
+                )
+            )
+        return np.concatenate(found)
+
     def _respond(self, chunk: Chunk) -> FloatArray:
         """Slope and weight of every observation of a batch, (2, n), at the current ring."""
-        likelihood, (columns, values, given) = self._setting.likelihood, chunk
+        likelihood, (columns, values, given, _) = self._setting.likelihood, chunk
         given = likelihood.locate(given, columns.__getitem__)
         entries = self._setting.engine.entries(self.ring, columns)
         fitted = entries if given.offset is None else entries + given.offset
@@ -326,12 +380,15 @@ class Workspace:
         if self._learned:
             self._weigh()
 
-    def measure(self, batches: Iterable[Chunk], batch_size: int) -> None:
+    def measure(self, batches: Iterable[Batch], batch_size: int) -> None:
         """Curvature at the current ring, from one pass over all rows."""
         self.curvature[:] = 0.0
         sums, touched = (self.gradient, self.curvature), np.empty(batch_size, dtype=np.int64)
         endless = np.full_like(self._totals, np.inf)
         for chunk in batches:
+            if not isinstance(chunk, Chunk) or chunk.cuts:
+                self.curvature += self._sums(chunk).curvature
+                continue
             response = self._respond(chunk)
             for mode in range(len(self._shape)):
                 self._setting.engine.add_gradient(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesring.checkpoint import NOWHERE, Checkpoint
-from bayesring.data.batches import Chunk, Feed, Position, Rows
+from bayesring.data.batches import LARGE, Batch, Feed, Position, Rows
 from bayesring.data.observations import Observations
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Streams
@@ -33,6 +33,8 @@ from bayesring.priors import RingPrior
 
 FEWEST_BATCHES, MOST_ROWS = 50, 2**20
 """Between two looks at the held-out observations: fewest batches, most rows; otherwise one pass."""
+FEWEST_LARGE = 20
+"""Fewest large batches between two looks, however many rows they have."""
 
 
 class Learning(NamedTuple):
@@ -124,7 +126,10 @@ class Course(NamedTuple):
 
     def look_rows(self, n: int) -> int:
         """Rows between two looks if a pass has n rows."""
-        return min(max(n, FEWEST_BATCHES * min(self.learning.batch_size, n)), MOST_ROWS)
+        size = min(self.learning.batch_size, n)
+        if size > LARGE:
+            return max(n, FEWEST_LARGE * size)
+        return min(max(n, FEWEST_BATCHES * size), MOST_ROWS)
 
     def most_looks(self, n: int) -> int:
         """Number of looks within the allowed passes; for small data, one per pass."""
@@ -186,13 +191,15 @@ def look(
 class _UntilFailure:
     """Batches until one cannot be read; `failure` is the error that ended them early, if any."""
 
-    def __init__(self, batches: Iterator[tuple[Chunk, Position]]) -> None:
+    def __init__(self, batches: Iterator[tuple[Batch, Position]]) -> None:
         self._batches = batches
         self.failure: Exception | None = None
 
-    def __iter__(self) -> Iterator[tuple[Chunk, Position]]:
+    def __iter__(self) -> Iterator[tuple[Batch, Position]]:
         try:
             yield from self._batches
+        except ConnectionError:  # a cluster is lost, not rows
+            raise
         except (OSError, ValueError) as error:
             self.failure = error
 

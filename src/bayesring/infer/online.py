@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesring.checkpoint import NOWHERE, Checkpoint
-from bayesring.data.batches import ArrayRows, Rows, Sources
+from bayesring.data.batches import LARGE, ArrayRows, Rows, Sources
 from bayesring.data.observations import Observations, in_order
 from bayesring.data.splitting import hold_out
 from bayesring.engine.protocol import Engine
@@ -69,6 +69,8 @@ FEWEST_DRAWS, MOST_SCANNED = 10, 2**21
 MORE_RATES = tuple(0.0025 * 0.5 ** (step // 4) for step in range(20))
 """Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
 
+SAMPLE_BATCH = 2048
+"""Rows per batch of a sample, if those of all rows are large."""
 PLACED = 4
 """E-steps that place new slices where their features say, before they learn."""
 
@@ -98,7 +100,10 @@ def run(
     course = Course(sources.judged, learning, bound.exchangeable, engine, report, checkpoint)
 
     def fresh(number: int, size: RingSize, rows: Rows, piece: str) -> Member:
-        return train(begin(number, size, rows, likelihood, course), rows, course, piece)
+        own = course
+        if rows is not sources.part and learning.batch_size > LARGE:  # a sample is small
+            own = course._replace(learning=learning._replace(batch_size=SAMPLE_BATCH))
+        return train(begin(number, size, rows, likelihood, own), rows, own, piece)
 
     def candidate(size: RingSize) -> Member:
         name = "x".join(map(str, size.bonds))
@@ -188,8 +193,8 @@ def choose(
     choice does not depend on how many those are.
     """
     best, least, failed = None, np.inf, 0
-    for start in range(0, len(sizes), engine.n_jobs):
-        group = engine.map_pieces(trained, sizes[start : start + engine.n_jobs])
+    for start in range(0, len(sizes), engine.n_local):
+        group = engine.map_pieces(trained, sizes[start : start + engine.n_local])
         for each in group:
             if best is None or each.loss < (1 + WORSE) * least:
                 best, least, failed = each, min(each.loss, least), 0
@@ -263,6 +268,8 @@ def measured(member: Member, rows: Rows, course: Course) -> Member:
     setting, size = course.setting(member.likelihood), course.learning.batch_size
     try:
         estimate = em.measure(member.estimate, rows, course.streams(member), size, setting)
+    except ConnectionError:  # a cluster is lost, not rows
+        raise
     except (OSError, ValueError) as error:
         return member._replace(failure=error)
     course.checkpoint.keep(piece, estimate, always=True)

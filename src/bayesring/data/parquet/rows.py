@@ -18,17 +18,20 @@ of them) are mixed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.data.batches import Chunk
+from bayesring.data.batches import Batch, Chunk
 from bayesring.data.labels import Labels
-from bayesring.data.parquet.keycoding import BadText, KeyTally
+from bayesring.data.parquet.keycoding import Coder, KeyTally
+from bayesring.data.parquet.lanes import large_batches
+from bayesring.data.parquet.parts import tally_keys
 from bayesring.data.parquet.reading import Group, ParquetFiles, RowBatch
 from bayesring.data.parquet.shuffling import (
     Coding,
@@ -120,44 +123,17 @@ class ParquetRows:
         `report` is called with the number of rows done and the total number of rows.
         """
         files = self._files
-        tallies = [KeyTally(kind, name) for kind, name in zip(files.kinds, self.modes, strict=True)]
-        moments, done = _Moments(), 0
         parts = (part for group in files.groups for part in files.read(group))
-        for part in ahead(parts, 2 * AHEAD):
-            values = part.batch.column(self.value)
-            missing = values.is_null() if values.null_count else None
-            for name, tally in zip(self.modes, tallies, strict=True):
-                column = files.keys(part, name)
-                try:
-                    tally.add(column)
-                    if missing is not None:
-                        tally.add(column.filter(missing), -1)
-                except BadText as error:
-                    raise files.error(part, error.place, name, f"{error}.") from None
-                except ValueError as error:
-                    raise files.error(part, 0, name, str(error)) from None
-            self._summarise(part, missing, moments)
-            done += len(part.batch)
-            if report is not None:
-                report(done, self.n_rows)
-        if not moments.n:
-            raise ValueError(
-                f"value column {self.value!r} holds no value in any of its {self.n_rows:,} rows."
-            )
-        levels, counts = zip(*(tally.result() for tally in tallies), strict=True)
-        return Survey(
-            labels=Labels(self.modes, levels, self.value, tuple(kind.zone for kind in files.kinds)),
-            shape=tuple(len(each) for each in levels),
-            n_rows=self.n_rows,
-            n_missing=self.n_rows - moments.n,
-            counts=counts,
-            mean=moments.mean,
-            variance=moments.squares / moments.n,
-            smallest=moments.smallest,
-            largest=moments.largest,
-            binary=moments.binary,
-            whole=moments.whole,
-        )
+
+        def reported() -> Iterator[RowBatch]:
+            done = 0
+            for part in ahead(parts, 2 * AHEAD):
+                yield part
+                done += len(part.batch)
+                if report is not None:
+                    report(done, self.n_rows)
+
+        return survey_of(files, tallied(files, reported()))
 
     def chunks(
         self,
@@ -176,30 +152,100 @@ class ParquetRows:
         skip = np.asarray(skip, dtype=np.int64)
         return ahead(shuffled(self._files, coding, rng, rows, skip, self.threads), AHEAD)
 
+    def large_batches(
+        self, coding: Coding, seed: int, epoch: int, size: int, skip: NDArray[np.int64] = NO_ROWS
+    ) -> Iterator[Batch]:
+        """One epoch in batches of about `size` rows, which are worked on in blocks."""
+        skip = np.asarray(skip, dtype=np.int64)
+        found = large_batches(self._files, coding, (seed, epoch), size, skip, self.threads)
+        return ahead(found, 1)
+
     def take(self, coding: Coding, rows: NDArray[np.int64]) -> Chunk:
         """The rows with these sorted numbers that have a value, in that order."""
         files, rows = self._files, np.asarray(rows, dtype=np.int64)
-        coders = make_coders(files, coding.labels)
-
-        def read(group: Group) -> IntArray:
-            n = np.diff(np.searchsorted(rows, [group.first, group.first + group.n_rows]))[0]
-            out = np.empty((n, len(self.modes) + 1), dtype=np.int32)
-            lane = Lane(files, coding, coders, files.observed(group, rows))
-            return out[: lane.fill(out)] if n else out
-
         with ThreadPoolExecutor(self.threads) as workers:
-            found = np.concatenate(list(workers.map(read, files.groups)))
-        return dealt(found, np.arange(len(found), dtype=np.int32))
+            read = partial(rows_of_group, files, coding, make_coders(files, coding.labels), rows)
+            return in_given_order(list(workers.map(read, files.groups)))
 
-    def _summarise(self, part: RowBatch, missing: Any, moments: _Moments) -> None:
-        values = part.batch.column(self.value)
-        if missing is not None:
-            values = values.drop_null()
-        wrong = moments.add(floats(values))
+
+def rows_of_group(
+    files: ParquetFiles,
+    coding: Coding,
+    coders: Sequence[Coder],
+    rows: NDArray[np.int64],
+    group: Group,
+) -> IntArray:
+    """The rows (., D + 1) of a group with these sorted numbers that have a value."""
+    n = np.diff(np.searchsorted(rows, [group.first, group.first + group.n_rows]))[0]
+    out = np.empty((n, len(files.modes) + 1), dtype=np.int32)
+    lane = Lane(files, coding, coders, files.observed(group, rows))
+    return out[: lane.fill(out)] if n else out
+
+
+def in_given_order(found: Sequence[IntArray]) -> Chunk:
+    """Rows of several groups."""
+    rows = np.concatenate(found)
+    return dealt(rows, np.arange(len(rows), dtype=np.int32))
+
+
+class Tallied(NamedTuple):
+    """What a first pass over rows finds, of all or some row groups."""
+
+    levels: tuple[NDArray[Any], ...]
+    counts: tuple[NDArray[np.int64], ...]
+    """Sorted labels of each mode, and how many observations each has."""
+    summaries: list[Summary]
+    """Of the values of each batch of rows."""
+
+
+Summary = tuple[int, float, float, float, float, bool, bool]
+"""Number of values, mean, sum of squared deviations, smallest, largest, binary, whole."""
+
+
+def tallied(files: ParquetFiles, parts: Iterable[RowBatch]) -> Tallied:
+    """Labels and counts, and a summary of every batch of rows."""
+    tallies = [KeyTally(kind, name) for kind, name in zip(files.kinds, files.modes, strict=True)]
+    summaries = []
+    for part in parts:
+        values = part.batch.column(files.value)
+        missing = values.is_null() if values.null_count else None
+        tally_keys(files, part, tallies)
+        numbers = floats(values if missing is None else values.drop_null())
+        if not len(numbers):
+            continue
+        wrong, *rest = streams.summarise(numbers)
         if wrong >= 0 and missing is not None:
             wrong = int(np.flatnonzero(~missing.to_numpy(zero_copy_only=False))[wrong])
         if wrong >= 0:
-            raise self._files.bad_value(part, wrong)
+            raise files.bad_value(part, wrong)
+        summaries.append((len(numbers), *rest, bool(np.all(numbers % 1 == 0))))
+    levels, counts = zip(*(tally.result() for tally in tallies), strict=True)
+    return Tallied(levels, counts, summaries)
+
+
+def survey_of(files: ParquetFiles, found: Tallied) -> Survey:
+    """Put together what was found; the order of the summaries matters to the last bit."""
+    moments = _Moments()
+    for summary in found.summaries:
+        moments.add(*summary)
+    if not moments.n:
+        raise ValueError(
+            f"value column {files.value!r} holds no value in any of its {files.n_rows:,} rows."
+        )
+    zones = tuple(kind.zone for kind in files.kinds)
+    return Survey(
+        labels=Labels(files.modes, found.levels, files.value, zones),
+        shape=tuple(len(each) for each in found.levels),
+        n_rows=files.n_rows,
+        n_missing=files.n_rows - moments.n,
+        counts=found.counts,
+        mean=moments.mean,
+        variance=moments.squares / moments.n,
+        smallest=moments.smallest,
+        largest=moments.largest,
+        binary=moments.binary,
+        whole=moments.whole,
+    )
 
 
 class _Moments:
@@ -209,21 +255,24 @@ class _Moments:
         self.n, self.mean, self.squares, self.binary, self.whole = 0, 0.0, 0.0, True, True
         self.smallest, self.largest = np.inf, -np.inf
 
-    def add(self, values: NDArray[Any]) -> int:
-        """Add values (Chan, Golub and LeVeque, 1979); returns the first non-finite one, or -1."""
-        if not len(values):
-            return -1
-        wrong, mean, squares, smallest, largest, binary = streams.summarise(values)
-        if wrong >= 0:
-            return int(wrong)
-        n, gap = self.n + len(values), mean - self.mean
-        self.squares += squares + gap * gap * self.n * len(values) / n
-        self.mean += gap * len(values) / n
-        self.n = n
+    def add(
+        self,
+        n: int,
+        mean: float,
+        squares: float,
+        smallest: float,
+        largest: float,
+        binary: bool,
+        whole: bool,
+    ) -> None:
+        """Add the summary of some values (Chan, Golub and LeVeque, 1979)."""
+        total, gap = self.n + n, mean - self.mean
+        self.squares += squares + gap * gap * self.n * n / total
+        self.mean += gap * n / total
+        self.n = total
         self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
         self.binary = self.binary and binary
-        self.whole = self.whole and bool(np.all(values % 1 == 0))
-        return -1
+        self.whole = self.whole and whole
 
 
 def _check_names(modes: Sequence[str], value: str) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,11 +67,12 @@ class Lane:
             if part is None:
                 break
             end = placed + len(part.batch)
-            self._write(part, pool[placed:end])
+            self.write(part, pool[placed:end])
             placed = end
         return placed
 
-    def _write(self, part: RowBatch, out: IntArray) -> None:
+    def write(self, part: RowBatch, out: IntArray) -> None:
+        """Code the rows of a part."""
         files = self._files
         for mode, (name, coder) in enumerate(zip(files.modes, self._coders, strict=True)):
             column = files.keys(part, name)
@@ -113,18 +114,33 @@ def shuffled(
     """
     coders = make_coders(files, coding.labels)
     lanes = [
-        Lane(files, coding, coders, _parts(files, groups, skip))
-        for groups in _dealt_groups(files.groups, rng)
+        Lane(files, coding, coders, observed_parts(files, [files.groups[i] for i in own], skip))
+        for own in dealt_groups([group.n_rows for group in files.groups], rng)
     ]
+    yield from mixed_rows(lanes, len(files.modes) + 1, rng, rows, threads)
+
+
+class Filling(Protocol):
+    """A lane, wherever its rows come from."""
+
+    def fill(self, pool: IntArray, reserve: int = 0) -> int:
+        """As `Lane.fill`."""
+
+
+def mixed_rows(
+    lanes: Sequence[Filling], width: int, rng: np.random.Generator, rows: int, threads: int
+) -> Generator[Chunk, None, None]:
+    """All rows of the lanes, mixed in a pool, in chunks of `rows` rows."""
     room = max(max(POOL, rows) // len(lanes), BATCH)
-    pool = np.empty((rows + room * len(lanes), len(files.modes) + 1), dtype=np.int32)
+    pool = np.empty((rows + room * len(lanes), width), dtype=np.int32)
     mixed, order = np.empty_like(pool), np.empty(len(pool), dtype=np.int32)
     regions = np.split(pool[rows:], len(lanes))
     begins = np.array([0, *range(rows, len(pool), room)])
     left, more = 0, True
     with ThreadPoolExecutor(threads) as workers:
         while more:
-            filled = list(workers.map(Lane.fill, lanes, regions, [BATCH] * len(lanes)))
+            fill = [lane.fill for lane in lanes]
+            filled = list(workers.map(_filled, fill, regions))
             more = sum(filled) > 0
             n = left + sum(filled)
             draws = rng.integers(0, 2**32, n, dtype=np.uint32)
@@ -170,20 +186,25 @@ def ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item, Non
         items.close()
 
 
-def _parts(
+def _filled(fill: Callable[[IntArray, int], int], region: IntArray) -> int:
+    return fill(region, BATCH)
+
+
+def observed_parts(
     files: ParquetFiles, groups: Sequence[Group], skip: NDArray[np.int64]
 ) -> Iterator[RowBatch]:
+    """Rows of some groups that have a value and are not skipped."""
     listed = skip if len(skip) else None
     for group in groups:
         yield from files.observed(group, listed, keep=False)
 
 
-def _dealt_groups(groups: Sequence[Group], rng: np.random.Generator) -> list[list[Group]]:
+def dealt_groups(sizes: Sequence[int], rng: np.random.Generator) -> list[list[int]]:
     """Row groups in random order, each assigned to the lane with the least to read so far."""
-    lanes: list[list[Group]] = [[] for _ in range(min(LANES, len(groups)))]
+    lanes: list[list[int]] = [[] for _ in range(min(LANES, len(sizes)))]
     load = [(0, lane) for lane in range(len(lanes))]
-    for place in rng.permutation(len(groups)):
+    for place in rng.permutation(len(sizes)).tolist():
         rows, lane = load[0]
-        lanes[lane].append(groups[place])
-        heapq.heapreplace(load, (rows + groups[place].n_rows, lane))
+        lanes[lane].append(place)
+        heapq.heapreplace(load, (rows + sizes[place], lane))
     return lanes

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator, Philox, SeedSequence
 from numpy.typing import NDArray
 
-from bayesring.data.batches import ArrayRows, Chunk, Sources
+from bayesring.data.batches import ArrayRows, Batch, Chunk, Sources
 from bayesring.data.observations import Observations
-from bayesring.data.parquet.rows import NO_ROWS, ParquetRows, Survey
+from bayesring.data.parquet.rows import CHUNK, NO_ROWS, Survey
 from bayesring.data.parquet.shuffling import Coding
 from bayesring.data.splitting import FEWEST
 from bayesring.engine.streams import Streams
@@ -23,10 +23,34 @@ SAMPLE = 100_000
 """Number of rows on which the size of the ring is chosen."""
 
 
+class Files(Protocol):
+    """Parquet data, read here as `ParquetRows` or anywhere else."""
+
+    n_rows: int
+
+    def chunks(
+        self,
+        coding: Coding,
+        seed: int,
+        epoch: int,
+        rows: int = CHUNK,
+        skip: NDArray[np.int64] = NO_ROWS,
+    ) -> Iterator[Chunk]:
+        """As `ParquetRows.chunks`."""
+
+    def large_batches(
+        self, coding: Coding, seed: int, epoch: int, size: int, skip: NDArray[np.int64] = NO_ROWS
+    ) -> Iterator[Batch]:
+        """As `ParquetRows.large_batches`."""
+
+    def take(self, coding: Coding, rows: NDArray[np.int64]) -> Chunk:
+        """As `ParquetRows.take`."""
+
+
 class FileRows(NamedTuple):
     """The rows of a Parquet data set, without the held-out ones."""
 
-    files: ParquetRows
+    files: Files
     coding: Coding
     skip: NDArray[np.int64]
     counts: Sequence[IntArray]
@@ -37,8 +61,13 @@ class FileRows(NamedTuple):
         for columns, values, *_ in self.files.chunks(self.coding, seed, epoch, skip=self.skip):
             yield Chunk(columns, values)
 
+    def large_batches(self, streams: Streams, epoch: int, size: int) -> Iterator[Batch]:
+        """All rows, in large batches."""
+        seed = streams.key[0] >> 1
+        yield from self.files.large_batches(self.coding, seed, epoch, size, self.skip)
 
-def sources_of(files: ParquetRows, survey: Survey, coding: Coding, seed: int) -> Sources:
+
+def sources_of(files: Files, survey: Survey, coding: Coding, seed: int) -> Sources:
     """Rows to learn from, held-out rows, and a sample for choosing the size of the ring.
 
     As in memory, none are held out if there are few rows.

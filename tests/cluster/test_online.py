@@ -1,0 +1,180 @@
+"""Online EM on workers in other processes: the bits of one machine, whatever happens to them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from dask import dataframe
+from distributed import Client, LocalCluster
+
+from bayesring import TensorRing
+from bayesring.data import batches
+from bayesring.data.parquet import lanes, shuffling
+from bayesring.engine import dask as module
+from bayesring.engine.dask import ClusterLost
+from bayesring.infer import members, online
+from tests.cluster.local import MODES, OPTIONS, kill_one, long_table, same_draws, start
+
+pytestmark = pytest.mark.filterwarnings("ignore::bayesring.data.traps.DataWarning")
+SETTINGS = {
+    "rank": 2,
+    "inference": "online-em",
+    "epochs": 2,
+    "random_state": 3,
+    "progress": False,
+    "n_jobs": 1,
+}
+
+
+@pytest.fixture
+def log(rng, tmp_path):
+    """Files with row groups of several sizes, and gaps."""
+    folder = tmp_path / "log"
+    folder.mkdir()
+    frame = long_table(rng, 2_400)
+    frame[:1_300].to_parquet(folder / "a.parquet", row_group_size=180)
+    frame[1_300:].to_parquet(folder / "b.parquet", row_group_size=333)
+    return folder
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Batches of 200 rows are large ones of 4 blocks; lanes hold few rows at a time."""
+    monkeypatch.setattr(batches, "LARGE", 100)
+    monkeypatch.setattr(online, "LARGE", 100)
+    monkeypatch.setattr(members, "LARGE", 100)
+    monkeypatch.setattr(batches, "BLOCK_ROWS", 50)
+    for each in (lanes, shuffling):
+        monkeypatch.setattr(each, "POOL", 1_500)
+        monkeypatch.setattr(each, "BATCH", 400)
+        monkeypatch.setattr(each, "LANES", 3)
+
+
+def fit(data, **given):
+    settings = SETTINGS | {name: given.pop(name) for name in list(given) if name in SETTINGS_TOO}
+    return TensorRing(**settings).fit(data, modes=MODES, value="y", **given)
+
+
+SETTINGS_TOO = {"batch_size", "epochs", "chains"}
+
+
+def same(one, other):
+    same_draws(one.posterior_, other.posterior_)
+    np.testing.assert_array_equal(one.estimates_[0].cores, other.estimates_[0].cores)
+    for own, its in zip(one.labels_.levels, other.labels_.levels, strict=True):
+        np.testing.assert_array_equal(own, its)
+    if one.held_out_ is not None:
+        np.testing.assert_array_equal(one.held_out_.mean, other.held_out_.mean)
+
+
+def test_small_batches_of_files(client, log):
+    same(fit(log), fit(log, client=client))
+
+
+@pytest.mark.usefixtures("large")
+def test_large_batches_of_files(client, log):
+    here = fit(log, batch_size=200)
+    same(here, fit(log, batch_size=200, client=client))
+    assert not np.array_equal(here.estimates_[0].cores, fit(log).estimates_[0].cores)
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("large")
+def test_large_batches_of_arrays(client, rng, monkeypatch):
+    """Rows go from here to the workers; few Dask partitions come here first."""
+    frame = long_table(rng, 900)
+    monkeypatch.setattr(module, "INLINE", 0)
+    monkeypatch.setattr(online, "MOST_SAMPLED", 0)
+    here = fit(frame, batch_size=200, chains=2)
+    same(here, fit(frame, batch_size=200, chains=2, client=client))
+    parts = dataframe.from_pandas(frame, npartitions=3)
+    same(here, fit(parts, batch_size=200, chains=2, client=client))
+
+
+@pytest.mark.ci
+def test_chains_around_the_rings_run_there(client, rng):
+    frame = long_table(rng, 400)
+    same(fit(frame, epochs=1, chains=1), fit(frame, epochs=1, chains=1, client=client))
+
+
+@pytest.mark.usefixtures("large")
+def test_a_killed_worker_changes_nothing(client, log, monkeypatch):
+    """Its lanes are read again, and its sums made again."""
+    here, seen = fit(log, batch_size=200), []
+    whole = module.Cluster.batch_sums
+
+    def killing(*arguments):
+        seen.append(arguments)
+        if len(seen) in (10, 30):
+            kill_one(client, len(seen) // 10)
+        return whole(*arguments)
+
+    monkeypatch.setattr(module.Cluster, "batch_sums", killing)
+    same(here, fit(log, batch_size=200, client=client))
+    assert len(seen) > 30
+    client.wait_for_workers(2)
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_any_number_of_workers(log, n_workers):
+    with LocalCluster(n_workers=n_workers, **OPTIONS) as local, Client(local) as client:
+        same(fit(log, batch_size=200), fit(log, batch_size=200, client=client))
+        same(fit(log), fit(log, client=client))
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("size", [64, 200])
+def test_the_scheduler_is_lost(log, tmp_path, monkeypatch, size):
+    """A clear error; with a checkpoint, the fit goes on elsewhere and ends with the same bits."""
+    here, state = fit(log, batch_size=size, epochs=8), tmp_path / "state"
+    given = {"batch_size": size, "epochs": 8, "checkpoint": state, "checkpoint_every": 0.0}
+    scheduler = start("scheduler", tmp_path / "address", "--host", "127.0.0.1", "--port", "0")
+    alone = "--nthreads", "1", "--no-nanny", "--death-timeout", "5", "--host", "127.0.0.1"
+    worker = start("worker", tmp_path / "address", *alone)
+
+    def kill_scheduler():
+        while not any("ring-0" in path.name for path in state.rglob("*")):
+            time.sleep(0.02)
+        scheduler.kill()
+
+    killer = threading.Thread(target=kill_scheduler, daemon=True)
+    killer.start()
+    client = Client(scheduler_file=str(tmp_path / "address"), timeout=30)
+    with pytest.raises(ClusterLost, match="the same call goes on from the last saved state"):
+        fit(log, **given, client=client)
+    killer.join()
+    client.close()
+    worker.kill()
+    worker.wait()
+    scheduler.wait()
+    with LocalCluster(n_workers=1, **OPTIONS) as other, Client(other) as again:
+        same(here, fit(log, **given, client=again))
+
+
+def test_a_bad_row_is_named(client, rng, tmp_path):
+    frame = long_table(rng, 900)
+    frame.loc[777, "day"] = None
+    frame.to_parquet(tmp_path / "wrong.parquet", row_group_size=200)
+    expected = r"File wrong.parquet, row 777, column 'day': no key; every row must say which cell"
+    with pytest.raises(ValueError, match=expected):
+        fit(tmp_path, client=client)
+
+
+def test_a_later_batch_of_a_dask_frame_is_refused(client, rng):
+    frame = long_table(rng, 400)
+    ring = fit(frame, epochs=1, chains=1)
+    with pytest.raises(ValueError, match="X is a Dask DataFrame, and partial_fit learns from"):
+        ring.partial_fit(dataframe.from_pandas(frame, npartitions=2))
+
+
+def test_large_frames_are_refused(client, rng, monkeypatch):
+    monkeypatch.setattr("bayesring.oncluster.COMPACT", 100)
+    parts = dataframe.from_pandas(long_table(rng, 400), npartitions=2)
+    with pytest.raises(ValueError, match="write it with to_parquet, and give fit the path"):
+        fit(parts, client=client)
