@@ -78,11 +78,10 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     update : "slice", joint draws of whole slices, or "entry", the paper's draws one entry at a
         time, which mix more slowly and need a prior with independent entries
     shape : sizes of the modes; None takes the largest coordinates plus one
-    warmup, draws : scans thrown away, scans kept, per chain; online EM is followed by short chains
-        if there are at most 131,072 observations in memory. "auto", the default: the warm-up ends
-        when the chains stand still, and they choose one size together; the run ends when Monte
-        Carlo error is at most a tenth of the predictive standard
-        deviation (0.01 for probabilities), or more draws would not help
+    warmup, draws : scans thrown away, scans kept, per chain; of online EM, those of the chains that
+        follow it, up to 131,072 observations. "auto": the warm-up ends when chains stand still, the
+        run when Monte Carlo error is at most a tenth of the predictive standard deviation (0.01 for
+        probabilities), or more draws would not help
     chains : independent chains, or rings learned from independent starts; their draws are pooled.
         "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations
     max_time : seconds after which a run ends as soon as every chain has some draws; None for no
