@@ -44,7 +44,7 @@ from paper.results_store import COMMITTED, ROOT, write_json
 PAGE = ROOT / "docs" / "side-information.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 FILE = ROOT / COMMITTED / "side_information.json"
-SHORT: dict[str, Any] = {"chains": 2, "warmup": 200, "draws": 100, "progress": False}
+QUIET: dict[str, Any] = {"progress": False}
 LABELS, OTHERS, RANK = 1000, (15, 15), 3
 FEATURES, USEFUL, SHARE = 50, 10, 0.15
 """Of the simulation: features, those that matter, and the share of cells observed."""
@@ -103,7 +103,7 @@ def cold_start(method: str, seed: int) -> Row:
         "useless features": {0: rng.standard_normal(x.shape)},
     }
     begin = process_time()
-    ring = TensorRing(random_state=seed, shape=(LABELS, *OTHERS), **SHORT)
+    ring = TensorRing(random_state=seed, shape=(LABELS, *OTHERS), **QUIET)
     ring.fit(cells[train], values[train], features=given[method])
     found = scored(ring, cells[is_new], values[is_new])
     known = scored(ring, cells[hidden], values[hidden])
@@ -161,7 +161,7 @@ def ushcn(method: str, seed: int) -> Row:
         known, new = Observations(train, values, shape), Observations(test, truth, shape)
         return fit_macau(known, new, {1: features[1]}, seed)
     begin = process_time()
-    ring = TensorRing(random_state=seed, shape=load_ushcn().shape, **SHORT)
+    ring = TensorRing(random_state=seed, shape=load_ushcn().shape, **QUIET)
     ring.fit(train, values, features=described_places(method))
     return scored(ring, test, truth) | {"seconds": process_time() - begin}
 
@@ -191,7 +191,7 @@ def shared(data: Dataset) -> Any:
         begin = process_time()
         share = [(0, 1)] if method == "shared" else None
         ring = TensorRing(
-            likelihood="bernoulli", random_state=seed, share=share, shape=data.shape, **SHORT
+            likelihood="bernoulli", random_state=seed, share=share, shape=data.shape, **QUIET
         )
         ring.fit(fold.train.coords, fold.train.values)
         found = ring.predict(fold.test.coords)
@@ -225,7 +225,7 @@ def symmetric(method: str, seed: int) -> Row:
     known = np.concatenate([first, second])
     seen = np.concatenate([values[train], values[train & both]])
     share = [(0, 1, "symmetric")] if method.endswith("shared") else None
-    ring = TensorRing(random_state=seed, share=share, shape=(n, n, kinds), **SHORT)
+    ring = TensorRing(random_state=seed, share=share, shape=(n, n, kinds), **QUIET)
     ring.fit(known, seen)
     return scored(ring, cells[~train], values[~train]) | {
         "mean": float(np.sqrt(np.mean((values[train].mean() - values[~train]) ** 2)))

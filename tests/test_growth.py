@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesring.likelihoods import Gaussian
 from bayesring.model import ring
-from bayesring.model.growth import JointGrowth
+from bayesring.model.growth import JointGrowth, beats
 from tests.models import CORE_PRIORS, draw_model
 
 GAUSSIAN = Gaussian()
@@ -47,6 +47,19 @@ def test_a_size_is_judged_when_its_loss_stands_still():
     assert search(learning)[0] == [2, 2, 2, 4, 4, 4, 4, 8]
     never = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
     assert search(never)[0] == [2, 2, 2, 2, 4, 4], "or after five looks"
+
+
+def test_a_few_values_that_nothing_predicts_do_not_choose_the_size():
+    """Three of 400 losses are large, and larger in the ring that predicts all others better."""
+    policy = JointGrowth(fewest=1, density=100.0)
+    growth = policy.begin((6, 7, 5), 400)
+    for size, (usual, worst) in enumerate([(1.0, 50.0), (0.9, 90.0), (0.8, 200.0)]):
+        losses = np.append(np.full(397, usual), np.full(3, worst))
+        for _ in "ab":
+            growth = policy.judge(growth, losses)
+        assert growth.best == size
+    assert not beats(np.full(400, 0.795), np.full(400, 0.8), 0.01)
+    assert beats(np.full(400, 0.79), np.full(400, 0.8), 0.01)
 
 
 def test_without_held_out_values_strands_grow_to_the_limit():

@@ -80,7 +80,7 @@ DATA = [
     Mutant(
         "variances of parts are added without the gap of their means",
         "data/parquet/rows.py",
-        "self.squares += squares + gap * gap * self.n * len(values) / n",
+        "self.squares += squares + gap * gap * self.n * n / total",
         "self.squares += squares",
         (PARQUET + "test_every_kind_of_value",),
     ),
@@ -108,8 +108,8 @@ DATA = [
     Mutant(
         "every pass in memory has the same order",
         "data/batches.py",
-        "streams.rng(epoch, Purpose.SHUFFLE)",
-        "streams.rng(0, Purpose.SHUFFLE)",
+        '"""All rows at once, shuffled."""\n        order = streams.rng(epoch, Purpose.SHUFFLE)',
+        '"""All rows at once, shuffled."""\n        order = streams.rng(0, Purpose.SHUFFLE)',
         ("tests/online/test_batches.py::test_every_pass_has_an_order_of_its_own",),
     ),
     Mutant(
