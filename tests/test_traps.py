@@ -253,3 +253,20 @@ def test_a_row_whose_cell_is_known_gets_the_known_value(rng):
         pd.concat([table, asked]), **named, likelihood="gaussian", **QUICK
     )  # nothing is left to predict
     np.testing.assert_array_equal(only.mean["t"].iloc[480:], table["t"].iloc[3:6])
+
+
+def test_labels_of_files_are_looked_at_too(tmp_path, rng):
+    """Data that are not in memory: their labels and counts are known before anything is learned."""
+    sites = np.array(["north", "south", "South ", "east"])
+    table = pd.DataFrame(
+        {
+            "site": sites[rng.integers(0, 4, 300)],
+            "kind": [f"kind {k}" for k in rng.integers(0, 6, 300)],
+            "year": rng.integers(2000, 2006, 300),
+            "y": rng.standard_normal(300),
+        }
+    )
+    table.to_parquet(tmp_path / "table.parquet")
+    ring = TensorRing(1, inference="online-em", epochs=2, chains=1, draws=5, progress=False)
+    with pytest.warns(DataWarning, match="differ from another only in spaces or case"):
+        ring.fit(tmp_path / "table.parquet", modes=["site", "kind", "year"], value="y")

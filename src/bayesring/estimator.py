@@ -40,7 +40,7 @@ from bayesring.oncluster import is_dask, observe_on, open_cluster
 from bayesring.ordering import refuse_order
 from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import describe
-from bayesring.preparing import prepare, settled, tell
+from bayesring.preparing import prepare, settled, tell, tell_of_files
 from bayesring.priors import ModePrior, RingPrior
 from bayesring.scoring import Scoring
 from bayesring.settings import Settings, resolve
@@ -332,13 +332,13 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     ) -> Self:
         """Learn from Parquet data of which the labels are known.
 
-        If the data cannot be read to their end, what was learned until then is kept, and the
-        error says so.
+        If they cannot be read to their end, what was learned is kept, and the error says so.
         """
         settings = self._settings(survey.labels.names, keep=keep)
         refuse_order(settings, "files")
         sharing(settings, pairs_of(self.share, survey.labels.names), survey.labels.names)
         settings = settings.bound(survey.moments, survey.labels.names, survey.shape)
+        tell_of_files(survey, stacklevel=4)
         found = fit_files(files, survey, settings, keep, engine)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, None

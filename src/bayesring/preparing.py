@@ -11,7 +11,7 @@ from bayesring.data.features import Features
 from bayesring.data.labels import Labels
 from bayesring.data.observations import Observations
 from bayesring.data.positions import axes_of
-from bayesring.data.traps import DataWarning, find_traps, summarise_data
+from bayesring.data.traps import DataWarning, find_traps, summarise_data, traps_of_labels
 from bayesring.featuring import attach, featured, with_features
 from bayesring.model.types import Axis
 from bayesring.ordering import ordered
@@ -20,6 +20,7 @@ from bayesring.settings import Settings
 from bayesring.sharing import pairs_of, sharing, together
 
 if TYPE_CHECKING:
+    from bayesring.data.parquet.rows import Survey
     from bayesring.engine.spread import Spread
 
 
@@ -73,3 +74,9 @@ def tell(data: Observations, labels: Labels, settings: Settings, stacklevel: int
         from bayesring.progress import say
 
         say([summarise_data(data, labels)])
+
+
+def tell_of_files(survey: Survey, stacklevel: int) -> None:
+    """Warnings where labels of data that are not in memory look wrong."""
+    for trap in traps_of_labels(survey.labels, survey.counts):
+        warnings.warn(trap, DataWarning, stacklevel=stacklevel)

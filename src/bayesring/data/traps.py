@@ -8,7 +8,7 @@ each of them to that, on random tables and on the public data sets.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod, sqrt
 from typing import Any
 
@@ -72,11 +72,16 @@ def summarise_data(data: Observations, labels: Labels) -> str:
 def find_traps(data: Observations, labels: Labels, known: bool = False) -> list[str]:
     """Sentences on what looks wrong; `known` if there is one on values far off already."""
     values = () if known else _of_values(data)
-    return [*_of_labels(data, labels), *values, *_of_repeats(data, labels)]
+    counts = [
+        np.bincount(column, minlength=size)
+        for column, size in zip(data.coords.T, data.shape, strict=True)
+    ]
+    return [*traps_of_labels(labels, counts), *values, *_of_repeats(data, labels)]
 
 
-def _of_labels(data: Observations, labels: Labels) -> Iterator[str]:
-    for mode, (name, levels) in enumerate(zip(labels.names, labels.levels, strict=True)):
+def traps_of_labels(labels: Labels, counts: Sequence[IntArray]) -> Iterator[str]:
+    """Sentences on labels that look wrong, given how many values each of a mode's labels has."""
+    for name, levels, own in zip(labels.names, labels.levels, counts, strict=True):
         if levels is not None:
             if len(levels) == 1:
                 yield (
@@ -85,7 +90,7 @@ def _of_labels(data: Observations, labels: Labels) -> Iterator[str]:
                 )
             if levels.dtype.kind == "U":
                 yield from _alike(levels, name)
-        yield from _single(data, levels, mode, name)
+        yield from _single(own, levels, name)
 
 
 def _alike(levels: NDArray[Any], name: str) -> Iterator[str]:
@@ -112,9 +117,8 @@ def _alike(levels: NDArray[Any], name: str) -> Iterator[str]:
         )
 
 
-def _single(data: Observations, levels: NDArray[Any] | None, mode: int, name: str) -> Iterator[str]:
+def _single(counts: IntArray, levels: NDArray[Any] | None, name: str) -> Iterator[str]:
     """A label with one value, where all others have many: misspelt, perhaps."""
-    counts = np.bincount(data.coords[:, mode], minlength=data.shape[mode])
     single = np.flatnonzero(counts == 1)
     others = counts[counts > 1]
     if not len(single) or len(single) > max(1, RARE * len(counts)) or len(others) < OTHERS:
