@@ -29,7 +29,7 @@ SHORT: dict[str, Any] = {"rank": 2, "warmup": 8, "draws": 6, "chains": 2}
 """Too few observations to hold any out."""
 CHECKED: dict[str, Any] = {"rank": 2, "warmup": 100, "draws": 6, "chains": 2}
 """Long enough for held-out values to calibrate the noise."""
-ONLINE: dict[str, Any] = {"inference": "online-em", "draws": 6, "chains": 2, "warmup": 0}
+ONLINE: dict[str, Any] = {"inference": "online-em", "draws": 6, "chains": 2}
 
 
 def observations(
