@@ -268,7 +268,7 @@ def test_weights_of_draws_are_those_of_the_chain(rng):
     for mode, weights in enumerate(chain.state.weights):
         np.testing.assert_array_equal(draws.bond_weights(2, mode), weights)
         core = unweighted(posterior.cores(2)[mode], weights)
-        np.testing.assert_allclose(core, chain.state.cores[mode], rtol=1e-12)
+        np.testing.assert_allclose(core, chain.state.cores[mode], rtol=1e-6)  # kept in float32
 
 
 @pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)

@@ -30,8 +30,8 @@ def test_tables_are_predicted_by_partition(client, fitted):
     with pytest.warns(UserWarning, match="Labels that the fit did not know"):
         expected = ring.predict_table(cells, 0.8)
     pd.testing.assert_frame_equal(
-        client.compute(found).result(), expected, check_exact=True, check_dtype=False
-    )
+        client.compute(found).result(), expected, rtol=1e-9, check_dtype=False
+    )  # cells that are asked for together share products, so the last digits may differ
     with pytest.raises(ValueError, match=r"X names 'day', which is not a column of the table"):
         ring.predict_table(parts.drop(columns="day"))
 
@@ -41,7 +41,7 @@ def test_results_are_written_by_the_workers(client, fitted, tmp_path):
     ring.predict_table(dataframe.from_pandas(frame, npartitions=3)).to_parquet(tmp_path / "out")
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 3
     found = pd.read_parquet(tmp_path / "out")
-    np.testing.assert_array_equal(found["mean"], ring.predict_table(frame)["mean"])
+    np.testing.assert_allclose(found["mean"], ring.predict_table(frame)["mean"], rtol=1e-9)
 
 
 def test_completion_of_a_dask_frame(client, fitted):
@@ -52,6 +52,6 @@ def test_completion_of_a_dask_frame(client, fitted):
     assert there.n_filled == here.n_filled == int(frame["y"].isna().sum())
     for name in ("mean", "std", "lower", "upper", "table"):
         own, other = getattr(there, name).compute(), getattr(here, name)
-        pd.testing.assert_frame_equal(own, other, check_exact=True, check_dtype=False)
+        pd.testing.assert_frame_equal(own, other, rtol=1e-9, check_dtype=False)
     with pytest.raises(ValueError, match="fill must be 'missing' for a Dask DataFrame"):
         complete(parts, client=client, fill="all", **given)
