@@ -47,7 +47,7 @@ test: lint types  ## lint, types and tests, under 10 minutes
 
 .PHONY: test-ci
 test-ci: setup  ## what continuous integration runs besides: more statistics, kills; under 40 minutes
-	$(BIN)/python -m pytest -n 2 -m ci
+	$(BIN)/python -m pytest -n 2 -m "ci and not slow"
 
 test-slow: setup  ## the statistical tests at full length
 	$(BIN)/python -m pytest -n 2 -m slow -v

@@ -285,6 +285,7 @@ print(*peaks)
 """
 
 
+@pytest.mark.ci
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     """Sixteen million rows more, in a single row group: 256 MB if they were all loaded."""
     rng = np.random.default_rng(0)

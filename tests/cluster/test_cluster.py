@@ -107,6 +107,7 @@ def few_are_many(client, monkeypatch):
     client.run(pretend_few_are_many, 500_000)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("few_are_many")
 def test_dask_frames_and_files(client, rng, tmp_path):
     frame = long_table(rng, 2_000)
@@ -154,6 +155,7 @@ def test_a_killed_worker_changes_nothing(client):
     client.wait_for_workers(2)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("few_are_many")
 def test_lost_blocks_are_read_again(client, rng, tmp_path):
     """Data that live on the cluster: what a worker held is made again from the files."""

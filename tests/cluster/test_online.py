@@ -100,6 +100,7 @@ def test_chains_around_the_rings_run_there(client, rng):
     same(fit(frame, epochs=1, chains=1), fit(frame, epochs=1, chains=1, client=client))
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("large")
 def test_a_killed_worker_changes_nothing(client, log, monkeypatch):
     """Its lanes are read again, and its sums made again."""

@@ -147,6 +147,7 @@ def plain_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("plain")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("all_kernels", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_plain_loops_give_the_results_of_vectors(tmp_path, plain_cache, all_kernels):
     program = (

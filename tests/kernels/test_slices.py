@@ -172,6 +172,7 @@ def test_a_linear_term_that_is_not_finite_is_reported():
     assert not kernel.draw_gaussian(np.eye(3), linear, np.zeros(3), np.empty(3))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("shape", "ring_size"), CASES)
 def test_products_in_float32_give_the_draws_of_float64_to_its_precision(rng, shape, ring_size):
     for mode in range(len(shape)):

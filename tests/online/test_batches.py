@@ -158,6 +158,7 @@ def test_passes_end_without_the_garbage_collector():
     assert rows.under_way == 0
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("_no_collector")
 @pytest.mark.parametrize(("name", "more"), [("train", ("ring",)), ("rejoin", ()), ("measured", ())])
 def test_passes_end_when_learning_is_interrupted(name, more, monkeypatch):

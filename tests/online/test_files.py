@@ -25,6 +25,7 @@ def data():
     return table_of(X, y), f
 
 
+@pytest.mark.ci
 def test_files_teach_as_well_as_memory(data, tmp_path):
     """A folder of two files, keys that are text, rows without a value; then on with a table.
 

@@ -142,6 +142,7 @@ def test_their_curve_leaves_out_what_favours_them(fold):
     assert curve.wall == sorted(curve.wall)
 
 
+@pytest.mark.ci
 def test_a_set_is_compared_and_kept(fold, monkeypatch, tmp_path):
     pytest.importorskip("smurff")
     monkeypatch.setattr(curves, "search_sets", lambda: {"small": SearchSet(TASK, lambda: fold)})

@@ -245,6 +245,7 @@ def test_the_rank_of_the_tensor_train_is_chosen_on_training_data(monkeypatch):
     }
 
 
+@pytest.mark.ci
 def test_smurff_predicts_the_same_cells(data_folder):
     pytest.importorskip("smurff")
     train, test = load_enron().split(0)
@@ -257,6 +258,7 @@ def run(*arguments):
     return CliRunner().invoke(app, [*map(str, arguments)])
 
 
+@pytest.mark.ci
 def test_quick_takes_every_path(small, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

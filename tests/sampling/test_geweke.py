@@ -39,13 +39,8 @@ def run(likelihood, core_prior, update, seed, n, size=SIZE, weights=PROCESS, blo
         return geweke(likelihood, prior, Method(UPDATES[update], block_size), seed, n, size)
 
 
-def longer(likelihood):
-    """One likelihood in `make test`, the others in `make test-ci`."""
-    marks = () if isinstance(likelihood, Gaussian) else pytest.mark.ci
-    return pytest.param(likelihood, marks=marks, id=name_of(likelihood))
-
-
-@pytest.mark.parametrize("likelihood", [longer(each) for each in LIKELIHOODS])
+@pytest.mark.ci
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_default_prior(likelihood, seed):
     """Several strands and unit weights, as the estimator grows them."""
     result = run(likelihood, DEFAULT, "slice", seed, 8_000, STRANDS, UnitWeights())

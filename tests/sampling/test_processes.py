@@ -26,6 +26,7 @@ def processes():
         yield engine
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("likelihood", "prior", "update", "policy"),
     [

@@ -31,7 +31,12 @@ def make(cls, **settings):
     return cls(3, random_state=0, progress=False, **QUICK.get(cls.__name__, {}), **settings)
 
 
-@pytest.fixture(params=CLASSES, ids=lambda cls: cls.__name__)
+def longer(cls):
+    """SMURFF starts a process for every fit: in `make test-ci`."""
+    return pytest.param(cls, marks=pytest.mark.ci) if cls is baselines.Smurff else cls
+
+
+@pytest.fixture(params=map(longer, CLASSES), ids=lambda cls: cls.__name__)
 def cls(request):
     if request.param is baselines.Smurff and find_spec("smurff") is None:
         pytest.skip("smurff is not installed")
