@@ -14,8 +14,9 @@ from bayesring.infer.state import Draws
 from bayesring.kernels.mixtures import normal_mixture_tails
 from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model import ring
+from bayesring.model.grouped_noise import COMMON
 from bayesring.model.tails import NORMAL_TAILS, PLACES
-from bayesring.model.types import RingSize
+from bayesring.model.types import Given, RingSize
 from bayesring.posterior import Posterior
 
 SHAPE, N_DRAWS, N_SAMPLES = (3, 4, 3), 300, 60_000
@@ -103,6 +104,23 @@ def test_threads_do_not_change_samples(rng, seed):
         for n in (1, 2)
     )
     np.testing.assert_array_equal(one, two)
+
+
+def test_many_cells_are_calibrated_by_the_noise_of_their_own_group(posterior, seed):
+    """Also those of later pieces, which have other groups than the first."""
+    cells = np.repeat(np.argwhere(np.ones(SHAPE, dtype=bool)), 40, axis=0)
+    noisy = np.repeat(posterior.nuisance, COMMON + 3, axis=1)
+    noisy[:, COMMON:] *= [0.01, 1.0, 100.0]
+    (draws,) = posterior.chains
+    grouped = Gaussian(tails=HEAVY, noise_by=0, group_mode=0, caps=(1e9,) * 3)
+    own = replace(posterior, likelihood=grouped, chains=(draws._replace(nuisance=noisy),))
+    samples, plain = (
+        (one.sample(np.random.default_rng(seed), cells, 3) - one.location) / one.scale
+        for one in (own, replace(own, likelihood=replace(grouped, tails=())))
+    )
+    given = Given(group=cells[:, 0])
+    expected = grouped.calibrated(plain, own.entries(cells), noisy, given)
+    np.testing.assert_allclose(samples, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_deviations_are_those_of_samples(posterior, seed):

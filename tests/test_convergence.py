@@ -14,9 +14,17 @@ import pytest
 from matplotlib import pyplot
 
 from bayesring import TensorRing, complete, load
-from bayesring.likelihoods import Gaussian
+from bayesring.infer.state import Trace
+from bayesring.likelihoods import Bernoulli, Gaussian
 from bayesring.model.rank import Adaption
-from bayesring.posterior.convergence import DiagnosticWarning, diagnose, entry_draws
+from bayesring.posterior.convergence import (
+    SHORT,
+    DiagnosticWarning,
+    _disagreement,
+    diagnose,
+    entry_draws,
+    scalar_draws,
+)
 from tests.test_estimator import SHAPE, planted
 
 CELLS = np.array([[0, 1, 2], [7, 8, 9]])
@@ -170,6 +178,25 @@ def test_chains_of_unequal_length_are_thinned_to_match(rng):
     )
     lengths = [len(draws.flat) for draws in ring.posterior_.chains]
     assert entry_draws(ring.posterior_, CELLS).shape == (3, min(lengths), 2)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "error", "harms"),
+    [(Gaussian(), 0.1, False), (Gaussian(), 0.4, True), (Bernoulli(), 0.04, False),
+     (Bernoulli(), 0.1, True)],
+)  # fmt: skip
+def test_an_error_of_probabilities_harms_sooner(good, likelihood, error, harms):
+    posterior = replace(good.posterior_, likelihood=likelihood)
+    problems, notes = _disagreement(posterior, error, SHORT, 100, 100)
+    assert (len(problems), len(notes)) == (harms, not harms)
+
+
+def test_scans_of_the_warm_up_are_not_diagnosed():
+    """Nor those that only the longer of two interrupted chains has."""
+    traces = [Trace(np.ones((n, 3)), np.arange(n) + 0.5, {"noise": np.arange(n)}) for n in (9, 12)]
+    found = scalar_draws(traces, 4)
+    np.testing.assert_array_equal(found["noise"], [range(4, 9)] * 2)
+    np.testing.assert_array_equal(found["log likelihood"], found["noise"] + 0.5)
 
 
 def test_the_tree_pairs_each_entry_with_the_noise_of_its_draw():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,11 @@ import pytest
 from scipy import sparse
 
 from bayesring import TensorRing, TensorRingClassifier, complete, load
+from bayesring.data.labels import Labels
+from bayesring.data.observations import Observations
+from bayesring.featuring import attach
+from bayesring.posterior import explained
+from bayesring.posterior.posterior import _unflatten
 from bayesring.priors import Featured, Fixed, Smooth
 
 FEW = {"rank": 2, "warmup": 60, "draws": 40, "chains": 2, "random_state": 3, "progress": False}
@@ -74,6 +80,26 @@ def test_labels_without_observations_are_predicted_by_their_features(simulated, 
     assert coverage > 0.75
     assert fitted.shape_ == (N, 6, 7)
     assert isinstance(fitted.prior_.modes[0], Featured)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(["b", "d"], ["a", "b", "c", "d"]), ([4, 2], [4, 3, 2, 1]), ([2, 4, 3], [2, 4, 3, 1])],
+)
+def test_observations_stay_with_their_labels_when_features_add_others(before, after):
+    """Those that have an order, forwards or backwards, keep it; otherwise new ones come last."""
+    labels = Labels(("x", "y"), (np.array(before), np.arange(1)), None)
+    coords = np.stack([np.arange(len(before)), np.zeros(len(before), dtype=int)], axis=1)
+    data = Observations(coords, np.arange(len(before)) + 0.5, (len(before), 1))
+    keys = sorted(after)
+    table = pd.DataFrame({"x": keys, "height": np.arange(len(keys)) ** 2.0})
+    data, wider, (features, _) = attach(data, labels, {"x": table})
+    assert wider.levels[0].tolist() == after
+    assert data.shape == (len(after), 1)
+    found = dict(zip(wider.levels[0][data.coords[:, 0]].tolist(), data.values, strict=True))
+    assert found == {label: place + 0.5 for place, label in enumerate(before)}
+    heights = features.matrix[:, 0] / features.factor[0] + features.centre[0]
+    np.testing.assert_allclose(heights, [keys.index(label) ** 2 for label in after], atol=1e-9)
 
 
 def test_features_of_later_labels_say_as_much(simulated, fitted, fitted_to_known):
@@ -337,3 +363,30 @@ def test_what_features_explain_is_told(simulated, fitted, tmp_path):
     fitted.report(tmp_path / "page.html", progress=False)
     page = (tmp_path / "page.html").read_text()
     assert "What features explain of the variance between levels of station" in page
+
+
+def test_what_features_explain_is_asked_of_the_cores_of_every_draw(fitted, monkeypatch):
+    """Of each chain, and without the weights of the bond that follows the mode."""
+    seen, drawn = [], Featured.draw_shared
+
+    def draw_and_see(self, rng, core):
+        seen.append(core)
+        return drawn(self, rng, core)
+
+    monkeypatch.setattr(explained, "MOST_DRAWS", 8)
+    monkeypatch.setattr(Featured, "draw_shared", draw_and_see)
+    chance, names = np.random.default_rng(0), fitted.labels_.names
+    chains = tuple(
+        draws._replace(weights=chance.uniform(0.5, 2.0, draws.weights.shape))
+        for draws in fitted.posterior_.chains
+    )
+    posterior = replace(fitted.posterior_, chains=chains)
+    explained.explain(posterior, fitted.prior_, fitted.features_, names, 3)
+    weighted = [
+        (_unflatten(draws, row, posterior.shape)[0], draws.bond_weights(row, 0))
+        for draws in posterior.chains
+        for row in range(0, 40, 10)
+    ]
+    assert len(seen) == len(weighted) == 8
+    for core, (expected, weights) in zip(seen, weighted, strict=True):
+        np.testing.assert_allclose(core * weights[:, None], expected, rtol=1e-5, atol=1e-7)

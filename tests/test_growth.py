@@ -39,6 +39,8 @@ def test_of_sizes_that_predict_alike_the_smallest_is_taken():
     assert search(alike[:-1])[1] is False
     later = [1.0, 1.0, 0.8, 0.8, 0.795, 0.795, 0.7, 0.7]
     assert search(later) == ([2, 4, 4, 8, 8, 16, 16, 25], False), "one failure is forgiven"
+    between = [1.0, 1.0, 0.995, 0.995, 0.8, 0.8, 0.795, 0.795]
+    assert search(between) == ([2, 4, 4, 8, 8, 16, 16, 25], False), "failures not in a row, too"
 
 
 def test_a_size_is_judged_when_its_loss_stands_still():

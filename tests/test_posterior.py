@@ -14,7 +14,7 @@ from bayesring.engine.threads import Threads
 from bayesring.infer.state import Draws
 from bayesring.likelihoods import Bernoulli, Gaussian, StudentT
 from bayesring.model import ring
-from bayesring.model.types import RingSize
+from bayesring.model.types import Given, RingSize
 from bayesring.posterior import Posterior, pieces
 from bayesring.posterior import posterior as posterior_module
 from tests.models import random_coords
@@ -22,10 +22,13 @@ from tests.models import random_coords
 SHAPE = (4, 3, 5)
 
 
-def make_posterior(rng, likelihood, n_draws=(6, 4), n_jobs=2):
+SIZES = RingSize(1, (2, 3, 2)), RingSize(2, (1, 2, 3))
+
+
+def make_posterior(rng, likelihood, n_draws=(6, 4), n_jobs=2, sizes=SIZES):
     """Two chains of different sizes."""
     chains = []
-    for n, size in zip(n_draws, [RingSize(1, (2, 3, 2)), RingSize(2, (1, 2, 3))], strict=True):
+    for n, size in zip(n_draws, sizes, strict=True):
         rings = [
             ring.flatten([rng.standard_normal(size.core_shape(d, SHAPE[d])) for d in range(3)])
             for _ in range(n)
@@ -62,6 +65,16 @@ def test_entries_pool_all_chains(rng, coords):
     )
     with pytest.raises(IndexError, match="beyond the 10 kept ones"):
         posterior.cores(10)
+
+
+@pytest.mark.parametrize("bonds", [(1, 1, 3), (1, 3, 1), (3, 1, 1), (1, 1, 1)])
+def test_entries_of_rings_with_thin_bonds(rng, coords, bonds, monkeypatch):
+    """By matrix products, which are plain products only if all bonds are of rank one."""
+    monkeypatch.setattr(protocol, "SPARSE", 10**9)
+    posterior = make_posterior(rng, Gaussian(), sizes=(RingSize(1, bonds), RingSize(2, bonds)))
+    np.testing.assert_allclose(
+        posterior.entries(coords), all_entries(posterior, coords), rtol=1e-10, atol=1e-12
+    )
 
 
 def test_gaussian_moments(rng, coords):
@@ -151,6 +164,17 @@ def test_samples_pair_every_ring_with_its_own_noise(rng, coords):
     assert 9.0 < np.std(samples[~above] + 1000.0) < 11.0
 
 
+def test_replicates_have_the_errors_and_offsets_of_their_values(rng):
+    """In the units of the data, on top of the noise; offsets are those of standard units."""
+    posterior = make_posterior(rng, Gaussian())
+    cells = random_coords(rng, SHAPE, 20_000)
+    given = Given(error=np.full(len(cells), 50.0), offset=np.full(len(cells), 40.0))
+    gaps = posterior.replicate(rng, cells, given) - 3 - 2.5 * (all_entries(posterior, cells) + 40)
+    expected = np.hypot(50.0, 2.5 / np.sqrt(posterior.nuisance[:, 0]))
+    np.testing.assert_allclose(gaps.std(axis=1), expected, rtol=0.03)
+    np.testing.assert_allclose(gaps.mean(axis=1) / expected, 0.0, atol=0.04)
+
+
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=repr)
 @pytest.mark.parametrize("cells", [1, 7, 2**20])
 def test_whole_tensor_equals_cell_by_cell(rng, likelihood, cells, monkeypatch):
@@ -211,6 +235,18 @@ def test_threads_do_not_change_a_bit(rng, monkeypatch):
     np.testing.assert_array_equal(one, many)
 
 
+@pytest.mark.parametrize("n", [1, 3, 4, 8, 9, 60])
+def test_pieces_hold_every_cell_once(rng, n, monkeypatch):
+    """Whether or not they come out even."""
+    monkeypatch.setattr(pieces, "FEWEST", 4)
+    monkeypatch.setattr(pieces, "MOST", 4)
+    cells = np.argwhere(np.ones(SHAPE, dtype=bool))[rng.permutation(60)[:n]]
+    order, cuts = pieces.cut(cells, SHAPE, 10)
+    np.testing.assert_array_equal(np.sort(order), np.arange(n))
+    held = np.concatenate([np.arange(*bounds) for bounds in cuts])
+    np.testing.assert_array_equal(held, np.arange(n))
+
+
 def test_shapes_of_more_cells_than_numbers(rng, monkeypatch):
     """Cells then cannot be numbered, and repeated ones are worked out again."""
     posterior = make_posterior(rng, Gaussian())
@@ -234,6 +270,8 @@ def test_the_summary_may_have_medians(rng, coords):
     np.testing.assert_array_equal(mean[1:], median[1:])
     np.testing.assert_allclose(median.mean, posterior.medians(coords), rtol=1e-10)
     assert np.abs(median.mean - mean.mean).max() > 1e-3
+    without = 3 + 2.5 * np.median(all_entries(posterior, coords), axis=0)
+    np.testing.assert_allclose(posterior.medians(coords, noise=False), without, rtol=1e-9)
 
 
 def test_the_summary_is_of_probabilities_where_there_are_two_values(rng, coords):

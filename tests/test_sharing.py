@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 from bayesring import TensorRing, complete, load
+from bayesring.data.labels import plain_labels
 from bayesring.data.observations import Observations
+from bayesring.model.types import Given
 from bayesring.priors import Featured
-from bayesring.sharing import is_symmetric, symmetrised, turned
+from bayesring.sharing import is_symmetric, symmetrised, together, turned
 
 FEW = {"rank": 2, "warmup": 60, "draws": 40, "chains": 2, "random_state": 3, "progress": False}
 KEYS = ["one", "two", "kind"]
@@ -119,6 +121,25 @@ def test_tables_are_symmetric_if_all_mirror_images_agree(rng):
     np.testing.assert_array_equal(
         symmetrised(tensor, ((0, 1),))[tuple(cells.T)], tensor[tuple(once.T)]
     )
+
+
+def test_the_diagonal_is_no_mirror_image():
+    """Rows on both sides of it, none of which has its mirror image."""
+    diagonal = np.repeat(np.arange(30)[:, None], 2, axis=1)
+    cells = np.concatenate([diagonal, [[0, 1], [2, 1], [3, 4], [6, 5]]])
+    assert not is_symmetric(Observations(cells, np.ones(len(cells)), (30, 30)), (0, 1))
+    below = np.concatenate([diagonal, [[1, 0], [2, 1]]])
+    assert not is_symmetric(Observations(below, np.ones(len(below)), (30, 30)), (0, 1))
+
+
+def test_rows_keep_their_weights_when_mirror_images_are_one():
+    cells = np.argwhere(~np.eye(7, dtype=bool))
+    values = (cells.sum(axis=1) + 10 * cells.min(axis=1)).astype(float)
+    data = Observations(cells, values, (7, 7), given=Given(weight=values + 0.5))
+    found, _, symmetric = together(data, plain_labels(2), [(0, 1)])
+    assert symmetric == ((0, 1),)
+    assert len(found.values) == len(cells) // 2
+    np.testing.assert_array_equal(found.given.weight, found.values + 0.5)
 
 
 @pytest.mark.parametrize(

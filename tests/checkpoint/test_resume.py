@@ -21,6 +21,7 @@ from bayesring.infer.chain import Chain, explore
 from bayesring.infer.length import Length
 from bayesring.infer.problem import Problem, make_problem
 from bayesring.likelihoods import Gaussian
+from bayesring.model.growth import JointGrowth
 from bayesring.model.rank import StrandGrowth
 from bayesring.priors import NormalGamma, RingPrior
 from tests.checkpoint.fits import FITS, SHAPE, data, fingerprint, run, write_parquet
@@ -72,13 +73,14 @@ def test_same_bits_wherever_it_ended(name: str, tmp_path: Path, cut: list[int]) 
         assert cut[1] <= writes - int(share * writes) + 8, "what was done is not done again"
 
 
-def test_all_of_a_chain_that_changes_is_found_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", [StrandGrowth(), JointGrowth()], ids=["alone", "together"])
+def test_all_of_a_chain_that_changes_is_found_again(tmp_path: Path, policy: StrandGrowth) -> None:
     """Whatever a scan of exploration alters: the next scan may need it."""
     coords, values = data("gibbs")
     whole = in_order(Observations(coords, (values - values.mean()) / values.std(), SHAPE))
     explored, held = hold_out(whole, 3)
     assert held is not None
-    likelihood, policy = Gaussian(), StrandGrowth()
+    likelihood = Gaussian()
     problem = make_problem(explored, likelihood, RingPrior.of(NormalGamma()))
 
     def new() -> Chain:
@@ -91,6 +93,7 @@ def test_all_of_a_chain_that_changes_is_found_again(tmp_path: Path) -> None:
     length = Length(80, 5, 2**30)
     explore(chain, problem, policy, length, held.data, until=33)
     again.resume()
+    assert len(chain.looks) == isinstance(policy, JointGrowth)
     changed = 0
     for each in fields(Chain):
         if each.name == "checkpoint":

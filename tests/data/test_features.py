@@ -103,6 +103,29 @@ def test_further_labels_are_coded_as_those_of_the_fit():
     np.testing.assert_allclose(whole.more(None, np.array(["q"])).matrix[5], whole.matrix[4])
 
 
+def test_a_category_that_the_fit_did_not_know_is_none_of_its_categories():
+    """Nor is it missing."""
+    whole, _, _ = coded(pd.DataFrame(TABLE))
+    further = pd.DataFrame(TABLE)[:1].assign(station="new", land="sea")
+    (source,) = open_features({"station": further}, LABELS.names)
+    new = whole.more(source, np.array(["new"])).matrix[5] / whole.factor + whole.centre
+    np.testing.assert_allclose(new[whole.groups == 1], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_further_rows_of_a_matrix_are_coded_as_those_of_the_fit(kind):
+    """In the order of the labels; those without a row are at the mean of a dense matrix."""
+    matrix = np.array([[1.0, 10.0], [2.0, 30.0], [4.0, 0.0]])
+    labels = Labels(("x", "y"), (np.array(["a", "b", "c"]), np.arange(2)), None)
+    whole, _, _ = coded((np.array(["c", "a", "b"]), kind(matrix)), labels, (3, 2), "x")
+    (source,) = open_features({"x": (np.array(["c", "a"]), kind(matrix[:2]))}, labels.names)
+    wider = (whole.more(source, np.array(["a", "new", "c"])), whole.more(None, np.array(["new"])))
+    first, second = (sparse.csr_array(own.matrix).toarray() for own in wider)
+    np.testing.assert_allclose(first[[3, 5]], first[[0, 2]])
+    np.testing.assert_allclose(first[4], 0.0, atol=1e-12)
+    np.testing.assert_allclose(second[3], 0.0, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

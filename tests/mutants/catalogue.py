@@ -7,6 +7,7 @@ from tests.mutants.of_checkpoint import CHECKPOINT
 from tests.mutants.of_choice import CHOICE
 from tests.mutants.of_cluster import CLUSTER
 from tests.mutants.of_data import DATA
+from tests.mutants.of_features import CODES
 from tests.mutants.of_inference import ENGINE, INFER
 from tests.mutants.of_kernels import KERNELS
 from tests.mutants.of_likelihoods import KINDS
@@ -23,6 +24,7 @@ MUTANTS: list[Mutant] = [
     *MODEL,
     *PRIORS,
     *FEATURES,
+    *CODES,
     *LIKELIHOODS,
     *KINDS,
     *DATA,

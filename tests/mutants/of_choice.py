@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 TESTS = "tests/test_model_choice.py::"
+REPLICATES = "tests/test_posterior.py::test_replicates_have_the_errors_and_offsets_of_their_values"
 
 CHOICE = [
     Mutant(
@@ -31,9 +32,24 @@ CHOICE = [
     Mutant(
         "choice: errors of training values stay in the units of the data",
         "posterior/posterior.py",
-        "known = given.in_units(self.location, self.scale)",
-        "known = given",
+        "nuisance, known = self.nuisance, given.in_units(self.location, self.scale)",
+        "nuisance, known = self.nuisance, given",
         (TESTS + "test_errors_weights_and_ends_of_the_training_values_count",),
+    ),
+    Mutant(
+        "choice: errors of replicates stay in the units of the data",
+        "posterior/posterior.py",
+        "        known = given.in_units(self.location, self.scale)\n",
+        "        known = given\n",
+        (REPLICATES,),
+    ),
+    Mutant(
+        "choice: replicates forget the offset",
+        "posterior/posterior.py",
+        "            fitted = fitted if own.offset is None else fitted + own.offset\n"
+        "            samples",
+        "            samples",
+        (REPLICATES,),
     ),
     Mutant(
         "choice: exposures of the training values are forgotten",

@@ -73,6 +73,13 @@ KERNELS = [
         ("tests/kernels/test_mixtures.py",),
     ),
     Mutant(
+        "slices of rank one are multiplied entry by entry in any ring",
+        "kernels/manydraws.py",
+        "if size == strands and around == 1:",
+        "if size == strands:",
+        ("tests/test_posterior.py::test_entries_of_rings_with_thin_bonds",),
+    ),
+    Mutant(
         "columns of a table of cells are not turned",
         "kernels/manydraws.py",
         "draw[begin + strand + c * around + r]",

@@ -12,6 +12,51 @@ CONVERGENCE = "tests/test_convergence.py::"
 
 POSTERIOR = [
     Mutant(
+        "probabilities may be off by as much as means",
+        "posterior/convergence.py",
+        "(OFF_PROBABILITY if binary else OFF)",
+        "OFF",
+        (CONVERGENCE + "test_an_error_of_probabilities_harms_sooner",),
+    ),
+    Mutant(
+        "sizes that fail are counted though one between them did not",
+        "model/growth.py",
+        "least=losses, failed=0)",
+        "least=losses)",
+        ("tests/test_growth.py::test_of_sizes_that_predict_alike_the_smallest_is_taken",),
+    ),
+    Mutant(
+        "the warm-up is diagnosed along with the draws",
+        "posterior/convergence.py",
+        "numbers[warmup:end] for",
+        "numbers[:end] for",
+        (CONVERGENCE + "test_scans_of_the_warm_up_are_not_diagnosed",),
+    ),
+    Mutant(
+        "the last cell is left out if pieces come out even",
+        "posterior/pieces.py",
+        "[*starts[1:].tolist(), n], strict",
+        "[*starts[1:].tolist(), n - (n % most == 0)], strict",
+        (POSTERIOR_TESTS + "test_pieces_hold_every_cell_once",),
+    ),
+    Mutant(
+        "medians of means have noise",
+        "posterior/posterior.py",
+        "self.described(coords, (0.5,), noise)[2]",
+        "self.described(coords, (0.5,))[2]",
+        (POSTERIOR_TESTS + "test_the_summary_may_have_medians",),
+    ),
+    Mutant(
+        "later cells are calibrated by the groups of the first",
+        "posterior/posterior.py",
+        "nuisance, given.at(columns)",
+        "nuisance, given.at(slice(0, samples[:, columns].shape[1]))",
+        (
+            "tests/test_calibrated_samples.py::"
+            "test_many_cells_are_calibrated_by_the_noise_of_their_own_group",
+        ),
+    ),
+    Mutant(
         "a ring is paired with the noise of another draw",
         "posterior/posterior.py",
         "nuisance = self.nuisance[chosen]",

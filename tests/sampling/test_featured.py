@@ -21,9 +21,10 @@ from bayesring.priors.many_slopes import (
     draw_many_slopes,
     draw_strength,
     given_slopes,
+    update_many,
 )
 from bayesring.priors.normal_wishart import log_normal_wishart
-from bayesring.priors.regression import Centring
+from bayesring.priors.regression import Centring, FeaturedHyper
 from tests.models import name_of
 from tests.sampling.ladder import geweke
 
@@ -316,3 +317,50 @@ def test_the_strength_of_many_slopes_is_that_of_all_their_entries(rng):
     far = [draw_strength(rng, 1e-9 * slopes, precision) for _ in range(5)]
     np.testing.assert_allclose(far, WEAKEST, rtol=0.5)
     assert max(draw_strength(rng, 1e9 * slopes, precision) for _ in range(5)) <= STRONGEST
+
+
+def test_many_slopes_leave_only_residuals_to_the_precision(rng):
+    """Slices that follow their features closely, from a strength that is far too small."""
+    design, slopes = rng.standard_normal((200, 3)), 5.0 * rng.standard_normal((3, 2))
+    slices = design @ slopes + 0.1 * rng.standard_normal((200, 2))
+    start = FeaturedHyper(
+        np.zeros(2), 100.0 * np.eye(2), slopes, np.array([1e-3]), np.zeros(1, int), np.ones(2)
+    )
+    drawn = update_many(rng, NormalWishart(), slices.reshape(200, 1, 2, 1), design, start, True)
+    assert np.diag(drawn.precision).min() > 10.0  # 0.01 if slices were taken for residuals
+    assert drawn.strength[0] > 1.0
+    np.testing.assert_allclose(drawn.slopes, slopes, atol=0.1)
+
+
+def test_estimates_know_how_uncertain_the_slices_are(rng):
+    """What is uncertain adds to the scatter, and features explain nothing of it."""
+    features = rng.standard_normal((50, 2))
+    core = (features @ rng.standard_normal((2, 4))).reshape(50, 1, 2, 2)
+    prior, spread = Featured().bind(Axis(50, features=features)), 1e6 * np.eye(4)
+    sure, unsure = prior.conditional(core), prior.conditional(core, spread)
+    assert sure.strength > 1.0
+    assert unsure.strength == 0.0
+    scatter = prior._regressed(core, 0, None).scale_at(0.0)
+    np.testing.assert_allclose(unsure.shared.scale_inverse, scatter + spread)
+
+
+def test_alternatives_are_weighed_by_the_density_of_their_length_scale(rng):
+    """What slice priors leave out of the density: all of it, where slices are zero."""
+    prior = bound(SMOOTH)
+    start = prior.draw_hyper(rng, SHAPE)
+    start = start._replace(step=np.array([3]), slopes=rng.standard_normal((3, 2)))
+    pair = prior.alternatives(rng, start)
+    assert [abs(int(each.step[0]) - 3) for each in pair] == [0, 1]
+    densities = [prior.log_prob(np.zeros(SHAPE), each) for each in pair]
+    constants = [prior.log_constant(SHAPE, each) for each in pair]
+    np.testing.assert_allclose(np.diff(constants), np.diff(densities), rtol=1e-9)
+
+
+def test_length_scales_stay_where_the_mass_is(rng, monkeypatch):
+    """Nearly all of it at the second one, so that a chain that got there remains there."""
+    monkeypatch.setattr(Featured, "_regressed", lambda *_: None)
+    monkeypatch.setattr(Featured, "_masses", lambda self, found, step, _: [9.0 * (step == 1)])
+    monkeypatch.setattr(module, "MOVES", 40)
+    prior, core = bound(SMOOTH), np.zeros(SHAPE)
+    ends = [prior._move_length(rng, prior.base, core, 0, 1.0, np.ones(2)) for _ in range(50)]
+    assert ends.count(1) > 40
