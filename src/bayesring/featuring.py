@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from bayesring.data.featurecolumns import from_columns
-from bayesring.data.features import Features, Source, code, known_from, open_features
+from bayesring.data.features import Features, code
+from bayesring.data.givenfeatures import Source, check_overlap, known_from, open_features
 from bayesring.data.labels import Labels, encode
 from bayesring.data.observations import Observations, renumbered
 from bayesring.data.opentables import open_table
@@ -34,6 +35,8 @@ def attach(
     if features is None:
         return data, labels, (None,) * len(data.shape)
     sources = open_features(features, labels.names)
+    for source in sources:
+        check_overlap(source, labels.levels[source.mode])
     wider, shape = known_from(labels, data.shape, sources)
     lines = [
         np.arange(size) if wider.levels[mode] is None else _line(wider, mode, before)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesring.data.features import places_in
+from bayesring.data.givenfeatures import places_in
 from bayesring.data.labels import Labels
 from bayesring.data.observations import Observations
 from bayesring.data.positions import mode_of

@@ -11,8 +11,12 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from bayesring.data.features import code, known_from, open_features
-from bayesring.data.labels import Labels, plain_labels
+from bayesring.data import features
+from bayesring.data.features import MOST_COLUMNS, code
+from bayesring.data.featuresources import with_types
+from bayesring.data.givenfeatures import check_overlap, known_from, open_features
+from bayesring.data.labels import Labels, Zone, plain_labels
+from bayesring.data.traps import DataWarning
 
 TABLE = {
     "station": ["a", "b", "c", "d"],
@@ -118,6 +122,14 @@ def test_further_labels_are_coded_as_those_of_the_fit():
         ((["a", "b"], np.eye(2)), "no row for the label c"),
         ((["a", "b"], np.array([[1.0], [np.nan]])), "not finite"),
         ("stations.csv", "must be a table"),
+        (
+            pd.DataFrame({"station": list("abcde"), "h": [1e300, 1, 2, 3, 4]}),
+            "1e.300 in row 0, but",
+        ),
+        ((list("abcde"), np.eye(5) * 1e200), "holds 1e.200, but numbers up to"),
+        ((list("abcde"), np.full((5, 2), 0.1)), "same for every label"),
+        (pl.DataFrame({"station": ["a"], "h": [{"x": 1, "y": 2}]}), "values of type dict such as"),
+        (pd.DataFrame(np.eye(5)), "a column named 0, but names must be text"),
     ],
 )
 def test_bad_features_are_refused_in_a_sentence(given, message):
@@ -132,3 +144,115 @@ def test_what_is_no_mapping_of_modes_is_refused():
         open_features({"place": pd.DataFrame(TABLE)}, LABELS.names)
     with pytest.raises(ValueError, match="names a mode twice"):
         open_features({"station": pd.DataFrame(TABLE), 0: pd.DataFrame(TABLE)}, LABELS.names)
+
+
+def test_constants_are_left_out_whatever_their_rounding():
+    """The mean of thirteen times 0.1 is not 0.1."""
+    levels = np.array([f"s{i:02d}" for i in range(13)])
+    labels = Labels(("station", "day"), (levels, np.arange(3)), "value")
+    for constant in (0.1, 1 / 3, 1e6 + 0.1, 1e-200):
+        table = pd.DataFrame({"station": levels, "h": range(13), "same": constant})
+        found, _, _ = coded(table, labels, (13, 3))
+        assert found.names == ("h",)
+        with pytest.raises(ValueError, match="same for every label"):
+            coded(table.drop(columns="h"), labels, (13, 3))
+    table["same"] = 1e6 + 1e-3 * np.arange(13)
+    assert coded(table, labels, (13, 3))[0].names == ("h", "same")
+
+
+def test_an_index_named_as_the_mode_holds_the_labels():
+    table = pd.DataFrame(TABLE)
+    expected, labels, _ = coded(table)
+    found, same, _ = coded(table.set_index("station"))
+    np.testing.assert_array_equal(found.matrix, expected.matrix)
+    assert same.levels[0].tolist() == labels.levels[0].tolist()
+    numbers = LABELS._replace(levels=(np.arange(5), np.arange(3)))
+    floors = pd.DataFrame({"floor": [7, 9, 8, 5, 6], "h": range(5)})
+    floors.index.name = "station"
+    found, _, shape = coded(floors, numbers)
+    assert (found.names, shape) == (("floor", "h"), (5, 3))
+
+
+def test_categories_of_integers_are_categories():
+    table = pd.DataFrame({"station": list("abcde"), "h": pd.Categorical([7, 8, 7, 9, 8])})
+    found, _, _ = coded(table)
+    assert found.columns[0].levels == ("7", "8", "9")
+
+
+def test_further_labels_hold_what_those_of_the_fit_held():
+    table = pd.DataFrame(TABLE)
+    whole, _, _ = coded(table)
+
+    def more(**changed):
+        row = table[3:4].assign(station="z", land="wood", **changed)
+        (source,) = open_features({"station": row}, LABELS.names)
+        return whole.more(source, np.array(["z"])).matrix[-1]
+
+    with pytest.raises(ValueError, match=r"holds numbers such as 5\.0, but held dates in the fit"):
+        more(since=5.0)
+    with pytest.raises(ValueError, match="holds text such as high, but held numbers in the fit"):
+        more(height="high")
+    for nothing in (None, np.nan, pd.NaT):
+        row = table[3:4].assign(station="z", land=nothing, height=nothing, since=nothing)
+        (source,) = open_features({"station": row}, LABELS.names)
+        found = whole.more(source, np.array(["z"])).matrix[-1]
+        np.testing.assert_allclose(found[:-1], whole.matrix[4][:-1])  # nothing is known of e
+
+
+def test_zones_of_labels_are_those_of_the_data():
+    days = pd.date_range("2020-01-01", periods=3)
+    labels = Labels(("station", "day"), (np.arange(2), days.to_numpy()), None, (None, None))
+    table = pd.DataFrame({"day": days, "h": [1, 2, 4]})
+    aware = table.assign(day=days.tz_localize("Europe/Berlin"))
+    assert coded(table, labels, (2, 3), "day")[2] == (2, 3)
+    pair = (aware["day"], np.eye(3))
+    for given in (aware, pair):
+        with pytest.raises(ValueError, match="in the time zone Europe/Berlin as labels, but the"):
+            coded(given, labels, (2, 3), "day")
+    zoned = labels._replace(zones=(None, Zone("UTC", "us")))
+    with pytest.raises(ValueError, match="times without a time zone as labels"):
+        coded(table, zoned, (2, 3), "day")
+
+
+def test_features_of_few_of_the_labels_are_told():
+    def check(keys):
+        (source,) = open_features({"station": (keys, np.eye(len(keys)))}, LABELS.names)
+        check_overlap(source, LABELS.levels[0])
+
+    check(["a", "b", "c", "z"])
+    with pytest.raises(ValueError, match="none of the 5 labels in the data, such as a, but of oth"):
+        check(["A", "B"])
+    with pytest.warns(DataWarning, match="2 of the 5 labels in the data, not c, but of others suc"):
+        check(["a", "b", "C", "D"])
+
+
+def never(*_):
+    raise AssertionError("this takes too much memory")
+
+
+def test_too_many_categories_are_refused_before_they_take_memory(monkeypatch):
+    n = MOST_COLUMNS + 2
+    keys = np.array([f"{i:06d}" for i in range(n)])
+    labels = Labels(("station", "day"), (keys, np.arange(3)), "value")
+    monkeypatch.setattr(features, "_plain", never)
+    table = pl.DataFrame({"station": keys, "h": np.append(keys[1:], keys[1])})
+    with pytest.raises(ValueError, match="more than 100,000 columns"):
+        coded(table, labels, (n, 3))
+
+
+def test_sparse_rows_of_further_labels_stay_sparse(monkeypatch):
+    matrix = sparse.random_array((5, 40), density=0.2, rng=1, format="csr")
+    whole, _, _ = coded((list("abcde"), matrix))
+    (source,) = open_features({"station": (["y", "z"], matrix[:2])}, LABELS.names)
+    monkeypatch.setattr(sparse.csr_array, "toarray", never, raising=False)
+    more = whole.more(source, np.array(["z", "w"])).matrix
+    monkeypatch.undo()
+    np.testing.assert_allclose(more.toarray()[5], whole.matrix.toarray()[1])
+    assert more[[6]].nnz == whole.more(None, np.array(["q"])).matrix[[5]].nnz == 0
+
+
+def test_words_that_numpy_takes_for_dates_are_text():
+    texts = pa.table({"station": ["a", "b"], "d": ["today", "now"], "e": ["2020-01", "2020-02-03"]})
+    found = with_types(texts, "station").schema
+    assert pa.types.is_string(found.field("d").type)
+    assert pa.types.is_timestamp(found.field("e").type)

@@ -392,7 +392,7 @@ FEATURES = [
     ),
     Mutant(
         "rows of features stay in the order of their table",
-        "data/features.py",
+        "data/givenfeatures.py",
         "rows[places] = np.arange(len(keys))",
         "rows[np.arange(len(keys))] = np.arange(len(keys))",
         ("tests/data/test_features.py::test_matrices_keep_the_sizes_of_their_columns",),
