@@ -386,8 +386,8 @@ FEATURES = [
     Mutant(
         "a cell and its mirror image are two",
         "sharing.py",
-        "found[:, first], found[:, second] = np.where(even, low, high), np.where(even, high, low)",
-        "found[:, first], found[:, second] = coords[:, first], coords[:, second]",
+        "stays = (a <= b) == ((a + b) % 2 == 0)",
+        "stays = a == a",
         ("tests/test_sharing.py::test_tables_are_symmetric_if_all_mirror_images_agree",),
     ),
     Mutant(

@@ -273,6 +273,7 @@ def _plain_more(features: Features, source: Source | None, keys: NDArray[Any]) -
 
 def _values_as(source: Source, column: Column) -> NDArray[Any]:
     """A column of further labels that holds what it held in the fit, or nothing at all."""
+    assert source.frame is not None
     values, kind = _values(source, column.name)
     absent = np.array([each is None or each != each for each in values], dtype=bool)
     if absent.all():

@@ -229,5 +229,5 @@ def check_overlap(source: Source, levels: NDArray[Any] | None) -> None:
         f"Features of {source.name!r} describe {count:,} of the {len(levels):,} labels in the "
         f"data, not {lacking}{others}: are labels written alike?",
         DataWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
