@@ -160,14 +160,15 @@ def turned_with_new(
     found, labels, ranks = coords.copy(), list(added), {}
     for pair in pairs:
         size = shape[pair[0]]
-        both = np.unique(np.concatenate([added[mode] for mode in pair if len(added[mode])] or [[]]))
+        parts = [added[mode] for mode in pair if len(added[mode])]
+        both = np.unique(np.concatenate(parts)) if parts else added[pair[0]]
         for mode in pair:
             new = coords[:, mode] >= size
             if new.any():
                 places = encode(added[mode], both)
                 found[new, mode] = size + places[coords[new, mode] - size]
-            labels[mode] = both if len(both) else added[mode]
-        hashed = [size + (number >> 3) for number in numbers_of(both)] if len(both) else []
+            labels[mode] = both
+        hashed = [size + (number >> 3) for number in numbers_of(both)]
         ranks[pair] = np.array([*range(size), *hashed], dtype=np.int64)
     return turned(found, pairs, ranks), tuple(labels)
 

@@ -69,6 +69,22 @@ class Features(NamedTuple):
         new = (plain - self.centre) * self.factor
         return self._replace(matrix=np.concatenate([self.matrix, new]))
 
+    def unknown(self, source: Source | None, keys: NDArray[Any]) -> NDArray[np.bool_]:
+        """Of which further labels nothing is known; none if the fit had such labels, too.
+
+        A column says that they were missing then, and their rows of X are as good as others.
+        """
+        rows = np.full(len(keys), -1) if source is None else rows_of(source, keys)
+        absent = rows < 0
+        if source is not None and self.columns:
+            empty = [_is_absent(_values_as(source, column)) for column in self.columns]
+            absent |= np.all(empty, axis=0)[rows]
+        if absent.any() and any(column.missing for column in self.columns):
+            nothing = self.more(None, keys[:1]).matrix[-1]
+            if np.any(np.all(np.isclose(self.matrix, nothing), axis=1)):
+                return np.full(len(keys), False)
+        return absent
+
     def at(self, line: IntArray) -> Features:
         """Rows in another order."""
         return self._replace(matrix=self.matrix[line])
@@ -271,12 +287,16 @@ def _plain_more(features: Features, source: Source | None, keys: NDArray[Any]) -
     return plain
 
 
+def _is_absent(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which numbers are NaN, or which texts None."""
+    return np.array([each is None or each != each for each in values], dtype=bool)
+
+
 def _values_as(source: Source, column: Column) -> NDArray[Any]:
     """A column of further labels that holds what it held in the fit, or nothing at all."""
     assert source.frame is not None
     values, kind = _values(source, column.name)
-    absent = np.array([each is None or each != each for each in values], dtype=bool)
-    if absent.all():
+    if _is_absent(values).all():
         return np.full(len(values), np.nan if column.levels is None else None, dtype=object)
     expected = column.kind or ("text" if column.levels is not None else kind)
     if kind != expected or (values.dtype == object) != (column.levels is not None):
