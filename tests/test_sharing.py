@@ -130,7 +130,7 @@ def test_tables_are_symmetric_if_all_mirror_images_agree(rng):
         ({"share": [("one", "two", "skew")]}, "the word 'symmetric'"),
         ({"share": [("one", "one")]}, "names a mode twice"),
         ({"share": [("one", "three")]}, "names the mode 'three'"),
-        ({"share": [("one", "kind")]}, "holds numbers such as 0"),
+        ({"share": [("one", "kind")]}, "names 'kind', which has numbers such as 0"),
         ({"share": [("one", "two")], "inference": "online-em"}, "needs chains"),
         ({"share": [("one", "two")], "prior": "paper"}, "cannot be linked"),
     ],

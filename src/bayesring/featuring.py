@@ -35,9 +35,9 @@ def attach(
     if features is None:
         return data, labels, (None,) * len(data.shape)
     sources = open_features(features, labels.names)
+    wider, shape = known_from(labels, data.shape, sources)
     for source in sources:
         check_overlap(source, labels.levels[source.mode])
-    wider, shape = known_from(labels, data.shape, sources)
     lines = [
         np.arange(size) if wider.levels[mode] is None else _line(wider, mode, before)
         for mode, (size, before) in enumerate(zip(shape, data.shape, strict=True))

@@ -68,7 +68,7 @@ def together(data: Observations, labels: Labels, share: Any) -> tuple[Observatio
                 )
             shape[first] = shape[second] = max(shape[first], shape[second])
             continue
-        absent = places_in(two, one, labels.names[second]) == len(one)
+        absent = places_in(two, one, f"share names {labels.names[second]!r}, which") == len(one)
         both = np.sort(np.concatenate([one, two[absent]]))
         for mode, own in ((first, one), (second, two)):
             coords[:, mode] = places_in(own, both, labels.names[mode])[coords[:, mode]]

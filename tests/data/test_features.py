@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from bayesring.command.options import features_in
 from bayesring.data import features
+from bayesring.data.featurecolumns import from_columns
 from bayesring.data.features import MOST_COLUMNS, code
 from bayesring.data.featuresources import with_types
 from bayesring.data.givenfeatures import check_overlap, known_from, open_features
@@ -115,7 +117,10 @@ def test_further_labels_are_coded_as_those_of_the_fit():
         (pd.DataFrame({"station": ["a", "b"], "h": [1.0, np.inf]}), "infinite number in row 1"),
         (pd.DataFrame({"station": ["a", "b", "c"], "h": list("xyz")}), "another text for every"),
         (pd.DataFrame({"station": list("abcde"), "h": [1] * 5}), "same for every label"),
-        (pd.DataFrame({"station": [1, 2], "h": [1, 2]}), "but text such as a elsewhere"),
+        (
+            pd.DataFrame({"station": [1, 2], "h": [1, 2]}),
+            "numbers such as 1 as labels, but text such as 'a'",
+        ),
         (pd.DataFrame({"station": ["a", "b"], "h": [[1], [2]]}), "numbers, dates or text"),
         (np.ones((5, 2)), "which row is which label"),
         ((["a", "b"], np.ones((3, 2))), "2 labels, but 3 rows"),
@@ -129,6 +134,7 @@ def test_further_labels_are_coded_as_those_of_the_fit():
         ((list("abcde"), np.eye(5) * 1e200), "holds 1e.200, but numbers up to"),
         ((list("abcde"), np.full((5, 2), 0.1)), "same for every label"),
         (pl.DataFrame({"station": ["a"], "h": [{"x": 1, "y": 2}]}), "values of type dict such as"),
+        (pd.DataFrame({"station": ["a", None], "h": [1, 2]}), "has no label in row 1"),
         (pd.DataFrame(np.eye(5)), "a column named 0, but names must be text"),
     ],
 )
@@ -256,3 +262,24 @@ def test_words_that_numpy_takes_for_dates_are_text():
     found = with_types(texts, "station").schema
     assert pa.types.is_string(found.field("d").type)
     assert pa.types.is_timestamp(found.field("e").type)
+
+
+@pytest.mark.parametrize("names", [["station"], ["h", "h"], [], ("station", "h")])
+def test_columns_that_are_no_features_are_refused(names):
+    table = pd.DataFrame({"station": ["a", "b"], "h": [1.0, 2.0], "value": [3.0, 4.0]})
+    with pytest.raises(ValueError, match="must name different columns other than 'station'"):
+        from_columns(table, {"station": names})
+    found = from_columns(table, {"station": ("h", "value")})["station"]
+    assert list(found.columns) == ["station", "h", "value"]
+
+
+def test_coordinates_as_labels_count_from_zero():
+    for keys, told in (([0, 1, -1], "got -1"), (["0", "1", "2"], "got '0'")):
+        with pytest.raises(ValueError, match=told):
+            coded((keys, np.eye(3)), plain_labels(2), (3, 3), "mode 0")
+
+
+def test_a_mode_has_one_file_of_features():
+    assert features_in(["a=x.csv", "b=y.csv"]) == {"a": "x.csv", "b": "y.csv"}
+    with pytest.raises(ValueError, match=r"must name every mode once, got a=x\.csv and a=y\.csv"):
+        features_in(["a=x.csv", "a=y.csv"])

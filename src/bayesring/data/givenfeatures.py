@@ -37,6 +37,11 @@ class Source(NamedTuple):
     """Time zone of the keys."""
 
     @property
+    def where(self) -> str:
+        """What to call it in a message."""
+        return f"features of {self.name!r}"
+
+    @property
     def n(self) -> int:
         """Number of rows."""
         return len(self.frame) if self.frame is not None else int(self.matrix.shape[0])
@@ -70,6 +75,12 @@ def _open(mode: int, names: Sequence[str], given: Any) -> Source:
         key = name if name in frame.columns else frame.columns[0]
         if len(frame.columns) < 2:
             raise ValueError(f"{where} has no column besides the labels {key!r}.")
+        missing = frame[key].is_null().to_numpy().astype(bool)
+        if missing.any():
+            raise ValueError(
+                f"{where} has no label in row {int(np.argmax(missing))}, in the column {key!r}; "
+                "every row must have one."
+            )
         distinct, places, zone = keys_of(frame, key)
         _check_distinct(distinct, places, where)
         return Source(mode, name, distinct[places], frame.drop(key), None, zone)
@@ -137,15 +148,20 @@ def _matrix(given: Any, where: str) -> Any:
     return matrix
 
 
-def places_in(keys: NDArray[Any], levels: NDArray[Any], name: str) -> IntArray:
+def places_in(keys: NDArray[Any], levels: NDArray[Any], where: str) -> IntArray:
     """Index of every key among `levels`, their number for keys not among them."""
     found, expected = KINDS[keys.dtype.kind], KINDS[levels.dtype.kind]
     if found != expected:
         raise ValueError(
-            f"{name!r} holds {found} such as {as_text(keys[0])}, but {expected} such as "
-            f"{as_text(levels[0])} elsewhere."
+            f"{where} has {found} such as {_quoted(keys[0])} as labels, but {expected} such as "
+            f"{_quoted(levels[0])} are required."
         )
     return encode(keys, levels)
+
+
+def _quoted(key: Any) -> str:
+    """A key in which text and numbers can be told apart."""
+    return f"'{as_text(key)}'" if isinstance(key, str) else as_text(key)
 
 
 def known_from(
@@ -166,7 +182,7 @@ def known_from(
                 "the pair (labels, matrix)."
             )
         _check_zone(source, own, labels)
-        new = np.unique(keys[places_in(keys, own, source.name) == len(own)])
+        new = np.unique(keys[places_in(keys, own, source.where) == len(own)])
         if len(new):
             levels[mode] = extend(own, new, source.name)
             sizes[mode] = len(own) + len(new)
@@ -174,17 +190,18 @@ def known_from(
 
 
 def _check_coordinates(keys: NDArray[Any], source: Source) -> None:
-    if keys.dtype.kind not in "iu" or keys.min() < 0:
+    whole = keys.dtype.kind in "iu"
+    if not whole or keys.min() < 0:
         raise ValueError(
             f"features of {source.name!r} must have coordinates from 0 on as labels, got "
-            f"{as_text(keys[0])}."
+            f"{_quoted(keys.min() if whole else keys[0])}."
         )
 
 
 def rows_of(source: Source, levels: NDArray[Any]) -> IntArray:
     """For every label its row in the source, or -1."""
     keys = np.arange(source.n) if source.keys is None else source.keys
-    places = places_in(keys, levels, source.name)
+    places = places_in(keys, levels, source.where)
     rows = np.full(len(levels) + 1, -1)
     rows[places] = np.arange(len(keys))
     return rows[:-1]
@@ -211,7 +228,7 @@ def check_overlap(source: Source, levels: NDArray[Any] | None) -> None:
     """Refuse features of none of the data's labels, and warn of those of fewer than half."""
     if levels is None or source.keys is None:
         return
-    places = places_in(source.keys, levels, source.name)
+    places = places_in(source.keys, levels, source.where)
     described = np.zeros(len(levels) + 1, dtype=bool)
     described[places] = True
     count = int(described[:-1].sum())
