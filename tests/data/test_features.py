@@ -283,3 +283,12 @@ def test_a_mode_has_one_file_of_features():
     assert features_in(["a=x.csv", "b=y.csv"]) == {"a": "x.csv", "b": "y.csv"}
     with pytest.raises(ValueError, match=r"must name every mode once, got a=x\.csv and a=y\.csv"):
         features_in(["a=x.csv", "a=y.csv"])
+
+
+def test_a_mistyped_coordinate_is_refused_before_it_takes_memory():
+    table = pd.DataFrame({"mode 0": [0, 1, 10**13], "h": [1, 2, 4]})
+    for given in (table, ([0, 1, 10**13], np.eye(3))):
+        with pytest.raises(
+            ValueError, match="10,000,000,000,001 coordinates, of which features of"
+        ):
+            coded(given, plain_labels(2), (3, 3), "mode 0")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bayesring.checks import check_fits
 from bayesring.data.labels import KINDS, Labels, Zone, as_keys, encode, extend, zone_of_objects
 from bayesring.data.opentables import is_table, open_table
 from bayesring.data.positions import mode_of
@@ -175,6 +176,11 @@ def known_from(
         if own is None:
             _check_coordinates(keys, source)
             sizes[mode] = max(sizes[mode], int(keys.max()) + 1)
+            check_fits(
+                64 * sizes[mode],
+                f"the work on {sizes[mode]:,} coordinates, of which {source.where} name the last,",
+                "give new labels numbers next to the old ones.",
+            )
             continue
         if source.keys is None and not np.array_equal(own, np.arange(len(own))):
             raise ValueError(
