@@ -226,9 +226,9 @@ def test_features_of_few_of_the_labels_are_told():
         check_overlap(source, LABELS.levels[0])
 
     check(["a", "b", "c", "z"])
-    with pytest.raises(ValueError, match="none of the 5 labels in the data, such as a, but of oth"):
+    with pytest.raises(ValueError, match="none of the 5 labels in the data, such as 'a', but of"):
         check(["A", "B"])
-    with pytest.warns(DataWarning, match="2 of the 5 labels in the data, not c, but of others suc"):
+    with pytest.warns(DataWarning, match="2 of the 5 labels in the data, not 'c', but of other"):
         check(["a", "b", "C", "D"])
 
 

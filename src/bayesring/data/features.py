@@ -217,7 +217,7 @@ def _values(source: Source, name: str) -> tuple[NDArray[Any], str]:
     numbers, found = np.full(len(cells), np.nan), positions_of(keys)
     numbers[known] = keys.astype(float) if found is None else found
     held = KINDS[keys.dtype.kind]
-    return _not_too_large(numbers, where), "numbers" if held == "booleans" else held
+    return _not_too_large(numbers, where), held if held in ("dates", "durations") else "numbers"
 
 
 def _not_too_large(numbers: FloatArray, where: str) -> FloatArray:

@@ -240,9 +240,9 @@ def check_overlap(source: Source, levels: NDArray[Any] | None) -> None:
     count = int(described[:-1].sum())
     if 2 * count >= len(levels):
         return
-    lacking = as_text(levels[int(np.argmin(described[:-1]))])
+    lacking = _quoted(levels[int(np.argmin(described[:-1]))])
     strange = source.keys[places == len(levels)]
-    others = f", but of others such as {as_text(strange[0])}" if len(strange) else ""
+    others = f", but of others such as {_quoted(strange[0])}" if len(strange) else ""
     if not count:
         raise ValueError(
             f"features of {source.name!r} describe none of the {len(levels):,} labels in the data, "
