@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from bayesring.command.describing import described_by
 from bayesring.command.options import features_in
 from bayesring.data import features
+from bayesring.data.containers import open_container
 from bayesring.data.featurecolumns import from_columns
 from bayesring.data.features import MOST_COLUMNS, code
 from bayesring.data.featuresources import with_types
@@ -292,3 +294,9 @@ def test_a_mistyped_coordinate_is_refused_before_it_takes_memory():
             ValueError, match="10,000,000,000,001 coordinates, of which features of"
         ):
             coded(given, plain_labels(2), (3, 3), "mode 0")
+
+
+def test_a_file_of_features_that_is_not_there_is_named():
+    container = open_container(np.array([[1.0, np.nan], [2.0, 3.0]]))
+    with pytest.raises(ValueError, match=r"'no\.csv' for 'mode 0', which is neither a file nor"):
+        described_by({"mode 0": "no.csv"}, container)

@@ -29,10 +29,10 @@ def described_by(
             table = container.frame.to_native().select(list(dict.fromkeys([name, *listed])))
             found |= from_columns(with_types(table, name), {name: listed})
         elif source != "-" and not os.path.exists(source):
-            columns = f", whose columns are {container.frame.columns}" * isinstance(container, Long)
+            columns = container.frame.columns if isinstance(container, Long) else []
             raise ValueError(
                 f"--features names {source!r} for {name!r}, which is neither a file nor columns of "
-                f"the table{columns}."
+                f"the data, which are {columns}."
             )
         else:
             found[name] = read_features(source, name, labels.levels[mode], dialect)
