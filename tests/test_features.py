@@ -390,3 +390,41 @@ def test_what_features_explain_is_asked_of_the_cores_of_every_draw(fitted, monke
     assert len(seen) == len(weighted) == 8
     for core, (expected, weights) in zip(seen, weighted, strict=True):
         np.testing.assert_allclose(core * weights[:, None], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_labels_of_unknown_features_are_as_uncertain_as_in_predict(simulated, fitted_to_known):
+    """Without a row, or with nothing in it; those with features are as if alone."""
+    _, cells, features = simulated
+    with pytest.warns(UserWarning, match="did not know"):
+        expected = fitted_to_known.predict(cells, return_std=True)[1]
+    nothing = features.assign(**dict.fromkeys("abcd", np.nan))[KNOWN:]
+    known = fitted_to_known.fold_in(None, features={"station": features})
+    with_features = known.predict(cells, return_std=True)[1]
+    assert np.mean(with_features) < 0.8 * np.mean(expected)
+    half = KNOWN + 5
+    mixed = pd.concat([features[KNOWN:half], nothing[half - KNOWN :]])
+    later = cells["station"] >= f"s{half:02d}"
+    some = fitted_to_known.fold_in(None, features={"station": mixed})
+    found = some.predict(cells, return_std=True)[1]
+    assert np.mean(found[later]) == pytest.approx(np.mean(expected[later]), rel=0.15)
+    assert np.mean(found[~later]) == pytest.approx(np.mean(with_features[~later]), rel=0.15)
+    one = cells.groupby("station").head(1)
+    rest = cells.drop(one.index)
+    _, coverage = error_and_coverage(fitted_to_known.fold_in(one), rest)
+    assert coverage > 0.85
+
+
+def test_a_matrix_of_new_rows_alone_is_refused(rng):
+    cells = np.argwhere(np.ones((6, 4, 3), dtype=bool))
+    values, matrix = rng.standard_normal(len(cells)), rng.standard_normal((14, 2))
+    few = FEW | {"warmup": 2, "draws": 2, "chains": 1}
+    ring = TensorRing(**few, order=None).fit(cells, values, features={0: matrix[:6]})
+    for X, y in ((None, None), ([[6, 0, 0], [7, 1, 1]], [1.0, 2.0])):
+        with pytest.raises(ValueError, match="2 rows without labels, but one row for every label"):
+            ring.fold_in(X, y, features={0: matrix[6:8]})
+    with pytest.raises(ValueError, match="whose first 6 rows must be those of the fit"):
+        ring.fold_in(None, features={0: matrix[6:]})
+    assert ring.fold_in(None, features={0: matrix}).shape_ == (14, 4, 3)
+    assert ring.fold_in(None, features={0: ([6, 7], matrix[6:8])}).shape_ == (8, 4, 3)
+    with pytest.raises(ValueError, match="X is None, but observations or features"):
+        ring.fold_in(None)

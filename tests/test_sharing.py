@@ -149,7 +149,7 @@ def test_rows_keep_their_weights_when_mirror_images_are_one():
         ({"share": [("one", "two", "skew")]}, "the word 'symmetric'"),
         ({"share": [("one", "one")]}, "names a mode twice"),
         ({"share": [("one", "three")]}, "names the mode 'three'"),
-        ({"share": [("one", "kind")]}, "holds numbers such as 0"),
+        ({"share": [("one", "kind")]}, "names 'kind', which has numbers such as 0"),
         ({"share": [("one", "two")], "inference": "online-em"}, "needs chains"),
         ({"share": [("one", "two")], "prior": "paper"}, "cannot be linked"),
     ],
@@ -167,3 +167,70 @@ def test_shared_modes_take_no_order_and_no_fold_in(tables):
     ring = TensorRing(**FEW | {"warmup": 2, "draws": 2}, share=[(0, 1)]).fit(cells, values)
     with pytest.raises(ValueError, match="cannot be used with share"):
         ring.fold_in([[6, 0, 0]], [1.0])
+
+
+def test_repeats_stay_and_only_mirror_images_count_once():
+    """Cells of labels a, b, c; turned, (0, 1) becomes (1, 0) and (1, 2) becomes (2, 1)."""
+    rows = [
+        ((0, 1), 5.0, 1.0),  # repeated in one order
+        ((0, 1), 5.0, 1.0),
+        ((0, 2), 7.0, 1.0),  # a mirror image
+        ((2, 0), 7.0, 1.0),
+        ((1, 2), 3.0, 1.0),  # another weight
+        ((2, 1), 3.0, 2.0),
+        ((1, 3), 4.0, 1.0),  # the same two values, in another order
+        ((3, 1), 6.0, 1.0),
+        ((3, 1), 4.0, 1.0),
+        ((1, 3), 6.0, 1.0),
+        ((0, 3), 1.0, 1.0),  # other values
+        ((3, 0), 2.0, 1.0),
+        ((2, 2), 9.0, 1.0),  # on the diagonal
+        ((2, 2), 9.0, 1.0),
+    ]
+    coords = np.array([own for own, _, _ in rows])
+    values, weight = (np.array([row[i] for row in rows]) for i in (1, 2))
+    data = Observations(coords, values, (4, 4), given=Given(weight=weight))
+    found, _, _ = together(data, plain_labels(2), [(0, 1, "symmetric")])
+    kept = [
+        (*cell, v, w)
+        for cell, v, w in zip(found.coords.tolist(), found.values, found.given.weight, strict=True)
+    ]
+    assert sorted(kept) == [
+        (0, 2, 7.0, 1.0),
+        (1, 0, 5.0, 1.0),
+        (1, 0, 5.0, 1.0),
+        (1, 3, 4.0, 1.0),
+        (1, 3, 6.0, 1.0),
+        (2, 1, 3.0, 1.0),
+        (2, 1, 3.0, 2.0),
+        (2, 2, 9.0, 1.0),
+        (2, 2, 9.0, 1.0),
+        (3, 0, 1.0, 1.0),
+        (3, 0, 2.0, 1.0),
+    ]
+
+
+def test_a_new_label_of_a_symmetric_table_is_one_label(tables):
+    _, half, _ = tables
+    ring = fit(half, share=[("one", "two", "symmetric")], warmup=5, draws=20, chains=1)
+    pairs = [("zz", "d00"), ("d01", "zz"), ("zz", "yy"), ("d00", "yy"), ("zz", "zz"), ("aa", "d03")]
+    cells = pd.DataFrame(pairs, columns=KEYS[:2]).assign(kind=1)
+    mirrored = cells.rename(columns={"one": "two", "two": "one"})
+    with pytest.warns(UserWarning, match="did not know"):
+        at_once = ring.predict(cells)
+    with pytest.warns(UserWarning, match="did not know"):
+        np.testing.assert_array_equal(ring.predict(mirrored), at_once)
+    for row in range(len(cells)):
+        for own in (cells, mirrored):
+            with pytest.warns(UserWarning, match="did not know"):
+                alone = ring.predict(own[row : row + 1])
+            np.testing.assert_allclose(alone, at_once[row : row + 1], rtol=1e-12)
+    assert len(np.unique(at_once)) == len(at_once)
+
+
+def test_symmetry_is_seen_in_tensors_of_any_size(rng):
+    cells = rng.integers(0, 60_000, (50, 4))
+    mirrored = cells[:, [1, 0, 2, 3]]
+    data = Observations(np.concatenate([cells, mirrored]), np.tile(cells[:, 2], 2), (60_000,) * 4)
+    assert is_symmetric(data, (0, 1))
+    assert not is_symmetric(data, (2, 3))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from bayesring.data.featurecolumns import from_columns
-from bayesring.data.features import Features, Source, code, known_from, open_features
+from bayesring.data.features import Features, code
+from bayesring.data.givenfeatures import Source, check_overlap, is_sparse, known_from, open_features
 from bayesring.data.labels import Labels, encode
 from bayesring.data.observations import Observations, renumbered
 from bayesring.data.opentables import open_table
@@ -35,6 +36,8 @@ def attach(
         return data, labels, (None,) * len(data.shape)
     sources = open_features(features, labels.names)
     wider, shape = known_from(labels, data.shape, sources)
+    for source in sources:
+        check_overlap(source, labels.levels[source.mode])
     lines = [
         np.arange(size) if wider.levels[mode] is None else _line(wider, mode, before)
         for mode, (size, before) in enumerate(zip(shape, data.shape, strict=True))
@@ -129,11 +132,12 @@ def featured(settings: Settings, features: OfModes, names: Sequence[str]) -> Set
 
 def grown(
     data: Observations, labels: Labels, features: Any, known: OfModes, shape: Sequence[int]
-) -> tuple[Observations, Labels, OfModes]:
+) -> tuple[Observations, Labels, OfModes, tuple[Any, ...]]:
     """Data, labels and features of a model of `shape` that has met new labels, which come last.
 
     `data` and `labels` have those of the observations already; the new features may add more.
-    Features of known labels remain as they are.
+    Features of known labels remain as they are. The last part are the rows of X of the new labels
+    of every mode, not a number where nothing is known of them, or None.
     """
     sources = [] if features is None else open_features(features, labels.names)
     for source in sources:
@@ -143,8 +147,43 @@ def grown(
             )
     labels, sizes = known_from(labels, data.shape, sources)
     by_mode = {source.mode: source for source in sources}
-    found = []
+    found, rows = [], []
     for mode, own in enumerate(known):
         new = keys_of_mode(labels, sizes, mode)[shape[mode] :]
-        found.append(own if own is None or not len(new) else own.more(by_mode.get(mode), new))
-    return data._replace(shape=sizes), labels, tuple(found)
+        given = by_mode.get(mode)
+        if own is not None and given is not None and given.keys is None:
+            _check_whole(given, own, shape[mode], sizes[mode])
+        more = own if own is None or not len(new) else own.more(given, new)
+        found.append(more)
+        rows.append(None if more is None else _rows(more, shape[mode], given, new))
+    return data._replace(shape=sizes), labels, tuple(found), tuple(rows)
+
+
+def _rows(features: Features, known: int, source: Source | None, new: Any) -> Any:
+    """Rows of X of new labels, whose first number is none where nothing is known of them."""
+    rows = features.matrix[known:]
+    unknown = features.at(np.arange(known)).unknown(source, new) if len(new) else np.zeros(0)
+    if not unknown.any():
+        return rows
+    rows = rows.tolil() if is_sparse(rows) else rows.copy()
+    rows[np.flatnonzero(unknown), 0] = np.nan
+    return rows.tocsr() if is_sparse(rows) else rows
+
+
+def _check_whole(source: Source, known: Features, size: int, grown: int) -> None:
+    """Refuse a matrix without labels that has no row for every label, known ones first."""
+    where = f"features of {source.name!r}"
+    if source.n < grown or source.n <= size:
+        raise ValueError(
+            f"{where} is a matrix of {source.n:,} rows without labels, but one row for every label "
+            f"is required, those of the {size:,} known ones first; or give the pair (labels, "
+            "matrix) for the new ones."
+        )
+    if not known.columns and source.matrix.shape[1] == len(known.centre):
+        again = known.at(np.arange(0)).more(source, np.arange(size)).matrix
+        gap = abs(again - known.matrix[:size]).max()
+        if gap > 1e-6:
+            raise ValueError(
+                f"{where} is a matrix without labels, whose first {size:,} rows must be those of "
+                "the fit, but they differ; give the pair (labels, matrix) for the new ones."
+            )

@@ -98,7 +98,7 @@ class Growing(Predicting):
         posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
         data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
         posterior.check_values(data.values)
-        data, labels, described = grown(data, labels, features, self.features_, posterior.shape)
+        data, labels, described, _ = grown(data, labels, features, self.features_, posterior.shape)
         labels = prolonged(labels, data.shape)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         prior = rebound(self.prior_, with_features(axes_of(labels, data.shape), described))
@@ -143,13 +143,16 @@ class Growing(Predicting):
         posterior = self._posterior()
         if self.prior_.share:
             raise ValueError("fold_in cannot be used with share; fit anew with the new labels.")
+        if X is None and y is None and features is None:
+            raise ValueError("X is None, but observations or features of new labels are required.")
         if X is None and features is not None:
             nothing = np.empty((0, len(posterior.shape)), dtype=np.int64)
             data = Observations(nothing, np.empty(0), posterior.shape)
             labels = self.labels_
         else:
             data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
-        data, labels, described = grown(data, labels, features, self.features_, posterior.shape)
+        more = grown(data, labels, features, self.features_, posterior.shape)
+        data, labels, described, rows = more
         posterior.check_values(data.values)
         check_fits(
             16 * sum(len(own.flat) * own.size.parameters(data.shape) for own in posterior.chains),
@@ -158,7 +161,10 @@ class Growing(Predicting):
         )
         is_new = np.any(data.coords >= posterior.shape, axis=1)
         if not len(is_new) and (features is None or data.shape == posterior.shape):
-            raise ValueError("fold_in needs at least one row with a value.")
+            other = (
+                "" if features is None else ", or features of a label that the model does not know"
+            )
+            raise ValueError(f"fold_in needs at least one row with a value{other}.")
         if not is_new.all():
             raise ValueError(
                 "fold_in is for rows with a label that the model does not know, but row "
@@ -168,10 +174,6 @@ class Growing(Predicting):
         added = tuple(
             keys_of_mode(labels, data.shape, mode)[size:]
             for mode, size in enumerate(posterior.shape)
-        )
-        rows = tuple(
-            None if own is None else own.matrix[size:]
-            for own, size in zip(described, posterior.shape, strict=True)
         )
         standard = standardised(data, posterior.location, posterior.scale)
         folded = folding.fold_in(posterior, self.prior_, (added, rows), standard, self.seed_)

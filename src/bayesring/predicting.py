@@ -42,7 +42,7 @@ from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncer
 from bayesring.posterior.unseen import widen
 from bayesring.priors import Coupling, RingPrior
 from bayesring.priors.ring_prior import Pairs
-from bayesring.sharing import symmetrised, turned
+from bayesring.sharing import symmetrised, turned_with_new
 
 NO_TABLE = (None, "xarray")
 """Kinds of data whose results are no tables."""
@@ -341,7 +341,7 @@ class Predicting(Inspecting):
         """Coordinates of the rows of `X`, and labels unknown to the fit."""
         shape = self._posterior().shape
         coords, added = inputs.coords_of(X, self.labels_, shape)
-        return turned(coords, self.symmetric_), added
+        return turned_with_new(coords, added, self.symmetric_, shape)
 
     def _known_coords(self, X: Any) -> IntArray:
         coords, _ = self._coords(X)

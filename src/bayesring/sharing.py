@@ -8,14 +8,16 @@ partners are in either mode, data and queries alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayesring.data.features import places_in
-from bayesring.data.labels import Labels
+from bayesring.data.cellnumbers import cell_numbers
+from bayesring.data.givenfeatures import places_in
+from bayesring.data.labels import Labels, NewLabels, encode, numbers_of
 from bayesring.data.observations import Observations
 from bayesring.data.positions import mode_of
 from bayesring.model.types import FloatArray, IntArray
@@ -66,7 +68,7 @@ def together(data: Observations, labels: Labels, share: Any) -> tuple[Observatio
                 )
             shape[first] = shape[second] = max(shape[first], shape[second])
             continue
-        absent = places_in(two, one, labels.names[second]) == len(one)
+        absent = places_in(two, one, f"share names {labels.names[second]!r}, which") == len(one)
         both = np.sort(np.concatenate([one, two[absent]]))
         for mode, own in ((first, one), (second, two)):
             coords[:, mode] = places_in(own, both, labels.names[mode])[coords[:, mode]]
@@ -77,9 +79,8 @@ def together(data: Observations, labels: Labels, share: Any) -> tuple[Observatio
         for pair, given in zip(pairs, share or (), strict=True)
         if len(given) == 3 or is_symmetric(data, pair)
     )
-    data = data._replace(coords=turned(data.coords, symmetric))
     if symmetric:
-        data = _once(data)
+        data = _once(data, symmetric)
     return data, labels._replace(levels=tuple(levels)), symmetric
 
 
@@ -88,41 +89,103 @@ def is_symmetric(data: Observations, pair: tuple[int, int]) -> bool:
     first, second = (data.coords[:, mode].astype(np.int64) for mode in pair)
     if np.all(first <= second) or np.all(first >= second):
         return bool(np.sum(first != second) >= FEWEST)
-    mirrored = data.coords.copy()
-    mirrored[:, list(pair)] = data.coords[:, list(reversed(pair))]
-    numbers, mirrors = (_numbers(each, data.shape) for each in (data.coords, mirrored))
-    order = np.argsort(numbers, kind="stable")
-    places = np.minimum(np.searchsorted(numbers[order], mirrors), len(order) - 1)
-    met = (numbers[order][places] == mirrors) & (first != second)
-    same = data.values[order][places][met] == data.values[met]
-    return bool(met.sum() >= FEWEST and same.all())
+    numbers = cell_numbers(data.coords, data.shape)
+    contents = np.unique(data.values, return_inverse=True)[1]
+    _, rows = np.unique(np.stack([numbers, contents]), axis=1, return_index=True)
+    images = _images(turned(data.coords[rows], (pair,)), numbers[rows], contents[rows], data.shape)
+    return bool(images.met.sum() >= FEWEST and images.same[images.met].all())
 
 
-def _numbers(coords: IntArray, shape: Sequence[int]) -> IntArray:
-    return np.asarray(np.ravel_multi_index(tuple(coords.T), tuple(shape)))
+class _Images(NamedTuple):
+    """Rows of cells that may have been given in several orders, (n,) each."""
+
+    met: NDArray[np.bool_]
+    """Whether the cell of a row was given in another order, too."""
+    same: NDArray[np.bool_]
+    """Whether the rows of this order hold the same as those of the first order of that cell."""
+    later: NDArray[np.bool_]
+    """Whether this is not that first order."""
 
 
-def turned(coords: IntArray, pairs: Pairs) -> IntArray:
-    """Cells and their mirror images as one: the smaller label first if their sum is even."""
+def _images(cells: IntArray, orders: IntArray, contents: IntArray, shape: Sequence[int]) -> _Images:
+    """Compare orders of cells: `cells` are turned, and what `orders` and `contents` number is not.
+
+    Rows of one order are one run after sorting, as those of one cell, in the order of contents.
+    """
+    numbers = cell_numbers(cells, shape)
+    line = np.lexsort([contents, orders, numbers])
+    numbers, orders, contents = numbers[line], orders[line], contents[line]
+    new_cell = np.append(True, numbers[1:] != numbers[:-1])
+    new_run = new_cell | np.append(True, orders[1:] != orders[:-1])
+    starts = np.flatnonzero(new_run)
+    sizes = np.diff(np.append(starts, len(line)))
+    run, cell = np.cumsum(new_run) - 1, np.cumsum(new_cell) - 1
+    of_first = (np.cumsum(new_run) - 1)[new_cell][cell]  # first run of the same cell
+    partner = np.minimum(starts[of_first] + np.arange(len(line)) - starts[run], len(line) - 1)
+    alike = (contents[partner] == contents) & (sizes[of_first] == sizes[run])
+    whole = np.logical_and.reduceat(alike, starts)[run]
+    runs = np.bincount(cell[new_run])[cell]
+    back = np.empty_like(line)
+    back[line] = np.arange(len(line))
+    return _Images((runs > 1)[back], whole[back], (run != of_first)[back])
+
+
+def turned(
+    coords: IntArray, pairs: Pairs, ranks: Mapping[tuple[int, int], IntArray] | None = None
+) -> IntArray:
+    """Cells and their mirror images as one: the smaller label first if their sum is even.
+
+    `ranks` holds for every pair numbers of labels to compare, if these are not the coordinates.
+    """
     if not pairs:
         return coords
     found = coords.copy()
-    for first, second in pairs:
-        low = np.minimum(coords[:, first], coords[:, second])
-        high = np.maximum(coords[:, first], coords[:, second])
-        even = (low + high) % 2 == 0
-        found[:, first], found[:, second] = np.where(even, low, high), np.where(even, high, low)
+    for pair in pairs:
+        one, two = (coords[:, mode].astype(np.int64) for mode in pair)
+        a, b = (one, two) if ranks is None else (ranks[pair][one], ranks[pair][two])
+        stays = (a <= b) == ((a + b) % 2 == 0)
+        found[:, pair[0]], found[:, pair[1]] = np.where(stays, one, two), np.where(stays, two, one)
     return found
 
 
-def _once(data: Observations) -> Observations:
-    """Equal rows once: one may have been the mirror image of the other."""
-    rows = np.column_stack([data.coords.astype(float), data.values])
-    _, first = np.unique(rows, axis=0, return_index=True)
-    first = np.sort(first)
-    return data._replace(
-        coords=data.coords[first], values=data.values[first], given=data.given.at(first)
-    )
+def turned_with_new(
+    coords: IntArray, added: NewLabels, pairs: Pairs, shape: Sequence[int]
+) -> tuple[IntArray, NewLabels]:
+    """Cells turned, some of which have labels unknown to a model of `shape`, and these labels.
+
+    A label is one in both modes of a pair, and how a cell is turned depends on its labels alone.
+    """
+    if not pairs or not any(len(new) for new in added):
+        return turned(coords, pairs), added
+    found, labels, ranks = coords.copy(), list(added), {}
+    for pair in pairs:
+        size = shape[pair[0]]
+        parts = [added[mode] for mode in pair if len(added[mode])]
+        both = np.unique(np.concatenate(parts)) if parts else added[pair[0]]
+        for mode in pair:
+            new = coords[:, mode] >= size
+            if new.any():
+                places = encode(added[mode], both)
+                found[new, mode] = size + places[coords[new, mode] - size]
+            labels[mode] = both
+        hashed = [size + (number >> 3) for number in numbers_of(both)]
+        ranks[pair] = np.array([*range(size), *hashed], dtype=np.int64)
+    return turned(found, pairs, ranks), tuple(labels)
+
+
+def _once(data: Observations, pairs: Pairs) -> Observations:
+    """All cells turned; what was given in two orders alike, with all that it carries, only once.
+
+    Rows that repeat a cell in one order are repeated measurements, as are those of another order
+    that hold something else.
+    """
+    carried = [data.values, *(each for each in data.given if each is not None)]
+    codes = np.stack([np.unique(each, return_inverse=True)[1] for each in carried], axis=1)
+    contents = cell_numbers(codes, codes.max(axis=0, initial=0) + 1)
+    cells = turned(data.coords, pairs)
+    images = _images(cells, cell_numbers(data.coords, data.shape), contents, data.shape)
+    kept = np.flatnonzero(~(images.later & images.same))
+    return data._replace(coords=cells[kept], values=data.values[kept], given=data.given.at(kept))
 
 
 def symmetrised(tensor: FloatArray, pairs: Pairs) -> FloatArray:

@@ -330,6 +330,7 @@ LIKELIHOODS = [
     ),
 ]
 
+CODED = "tests/data/test_features.py::"
 FEATURED = "tests/sampling/test_featured.py::"
 SHARED = "tests/sampling/test_shared.py::"
 
@@ -337,8 +338,8 @@ FEATURES = [
     Mutant(
         "features are counted twice for new labels",
         "priors/featured.py",
-        "return np.asarray(new + (axis.features @ hyper.slopes).reshape(noise.shape))",
-        "return np.asarray(new + 2 * (axis.features @ hyper.slopes).reshape(noise.shape))",
+        "new = np.asarray(new + says.reshape(noise.shape))",
+        "new = np.asarray(new + 2 * says.reshape(noise.shape))",
         (FEATURED + "test_new_labels_are_drawn_as_if_they_had_been_there",),
     ),
     Mutant(
@@ -386,15 +387,57 @@ FEATURES = [
     Mutant(
         "a cell and its mirror image are two",
         "sharing.py",
-        "found[:, first], found[:, second] = np.where(even, low, high), np.where(even, high, low)",
-        "found[:, first], found[:, second] = coords[:, first], coords[:, second]",
+        "stays = (a <= b) == ((a + b) % 2 == 0)",
+        "stays = a == a",
         ("tests/test_sharing.py::test_tables_are_symmetric_if_all_mirror_images_agree",),
     ),
     Mutant(
         "rows of features stay in the order of their table",
-        "data/features.py",
+        "data/givenfeatures.py",
         "rows[places] = np.arange(len(keys))",
         "rows[np.arange(len(keys))] = np.arange(len(keys))",
         ("tests/data/test_features.py::test_matrices_keep_the_sizes_of_their_columns",),
+    ),
+    Mutant(
+        "features that are constant but for rounding are scaled up",
+        "data/features.py",
+        "ROUNDING = 1e-12",
+        "ROUNDING = 0.0",
+        (CODED + "test_constants_are_left_out_whatever_their_rounding",),
+    ),
+    Mutant(
+        "zones of the labels of features are not compared",
+        "data/givenfeatures.py",
+        'both = source.keys.dtype.kind == levels.dtype.kind == "M"',
+        "both = False",
+        (CODED + "test_zones_of_labels_are_those_of_the_data",),
+    ),
+    Mutant(
+        "numbers pass for the dates of the fit",
+        "data/features.py",
+        "if kind != expected or",
+        "if",
+        (CODED + "test_further_labels_hold_what_those_of_the_fit_held",),
+    ),
+    Mutant(
+        "mirror images of another weight count once",
+        "sharing.py",
+        "carried = [data.values, *(each for each in data.given if each is not None)]",
+        "carried = [data.values]",
+        ("tests/test_sharing.py::test_repeats_stay_and_only_mirror_images_count_once",),
+    ),
+    Mutant(
+        "how a cell of a new label is turned depends on the other rows",
+        "sharing.py",
+        "hashed = [size + (number >> 3) for number in numbers_of(both)]",
+        "hashed = [size + place for place, _ in enumerate(numbers_of(both))]",
+        ("tests/test_sharing.py::test_a_new_label_of_a_symmetric_table_is_one_label",),
+    ),
+    Mutant(
+        "labels of unknown features are folded in as average ones",
+        "priors/regression.py",
+        "return np.where(unknown[:, None], 0.0, says), unknown",
+        "return np.where(unknown[:, None], 0.0, says), unknown & False",
+        ("tests/test_features.py::test_labels_of_unknown_features_are_as_uncertain_as_in_predict",),
     ),
 ]

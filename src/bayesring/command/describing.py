@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,8 +26,14 @@ def described_by(
         mode = mode_of(name, labels.names, "features")
         listed = [each.strip() for each in source.split(",")]
         if isinstance(container, Long) and set(listed) <= set(container.frame.columns):
-            table = container.frame.to_native()
-            found |= from_columns(with_types(table.select([name, *listed]), name), {name: listed})
+            table = container.frame.to_native().select(list(dict.fromkeys([name, *listed])))
+            found |= from_columns(with_types(table, name), {name: listed})
+        elif source != "-" and not os.path.exists(source):
+            columns = container.frame.columns if isinstance(container, Long) else []
+            raise ValueError(
+                f"--features names {source!r} for {name!r}, which is neither a file nor columns of "
+                f"the data, which are {columns}."
+            )
         else:
             found[name] = read_features(source, name, labels.levels[mode], dialect)
     return found

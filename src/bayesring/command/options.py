@@ -27,7 +27,10 @@ def features_in(texts: list[str] | None) -> dict[str, str] | None:
     for text in texts:
         if not all(text.partition("=")):
             raise ValueError(f"--features must be MODE=FILE, got {text!r}.")
-    return {text.partition("=")[0]: text.partition("=")[2] for text in texts}
+    found = {text.partition("=")[0]: text.partition("=")[2] for text in texts}
+    if len(found) < len(texts):
+        raise ValueError(f"--features must name every mode once, got {' and '.join(texts)}.")
+    return found
 
 
 def order_in(text: str) -> str | list[str] | None:

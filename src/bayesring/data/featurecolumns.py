@@ -53,7 +53,9 @@ def from_columns(X: Any, features: Mapping[str | int, Any]) -> dict[str | int, A
     found = dict(features)
     for mode, names in features.items():
         listed = [names] if isinstance(names, str) else names
-        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        if not isinstance(listed, list | tuple) or not all(
+            isinstance(each, str) for each in listed
+        ):
             continue
         if not isinstance(mode, str) or not is_table(X):
             raise ValueError(
@@ -66,6 +68,11 @@ def from_columns(X: Any, features: Mapping[str | int, Any]) -> dict[str | int, A
 
 def _table_of(frame: nw.DataFrame[Any], key: str, names: Sequence[str]) -> Any:
     """One row per label, with some columns."""
+    if not names or key in names or len(set(names)) < len(names):
+        raise ValueError(
+            f"features of {key!r} must name different columns other than {key!r}, got "
+            f"{shown(list(names))}."
+        )
     for name in (key, *names):
         if name not in frame.columns:
             raise ValueError(

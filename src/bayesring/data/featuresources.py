@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from bayesring.checks import import_pyarrow
 from bayesring.data.csvfiles import NUMBER, read_texts, typed
 from bayesring.data.dialects import MISSING, PLAIN, Dialect
 from bayesring.data.files import TEXTS, extension, read_data
+
+YEAR = re.compile(r"\d{4}-\d")
+"""How a date begins."""
 
 
 def read_features(
@@ -52,6 +56,8 @@ def with_types(table: Any, key: str) -> Any:
 
 
 def _is_date(text: str) -> bool:
+    if not YEAR.match(text):
+        return False  # NumPy knows "today"
     try:
         np.datetime64(text)
     except ValueError:

@@ -175,7 +175,7 @@ class SlicePrior(NamedTuple):
     """
 
     precision: FloatArray
-    """(K, K), K = S R_{d-1} R_d."""
+    """(K, K), K = S R_{d-1} R_d; of new slices also (n, K, K), if they have no links."""
     diagonal: FloatArray
     """(1, K) or (I_d, K)."""
     linear: FloatArray

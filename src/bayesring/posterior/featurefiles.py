@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesring.data.features import MOST_COLUMNS, Column, Features, is_sparse
+from bayesring.data.features import MOST_COLUMNS, Column, Features
+from bayesring.data.givenfeatures import is_sparse
 from bayesring.posterior.modelchecks import (
     TEXT,
     Expected,
@@ -33,6 +34,7 @@ COLUMN = {
     "mean": Rule(is_number, "a finite number"),
     "levels": Rule(lambda value: value is None or TEXTS.fits(value), "null or a list of texts"),
     "missing": Rule(lambda value: type(value) is bool, "true or false"),
+    "kind": TEXT,
 }
 
 
@@ -116,11 +118,13 @@ def _of_mode(described: Any, arrays: Mapping[str, NDArray[Any]], mode: int, size
 
 
 def _column(found: Any, where: str) -> Column:
-    plain = check_fields(found, COLUMN, f"a column of {where}")
+    older = {"kind": ""} if isinstance(found, dict) else {}
+    plain = check_fields(older | found if older else found, COLUMN, f"a column of {where}")
     levels = plain["levels"]
     return Column(
         plain["name"],
         float(plain["mean"]),
         None if levels is None else tuple(levels),
         plain["missing"],
+        plain["kind"],
     )

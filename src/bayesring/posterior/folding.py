@@ -110,10 +110,11 @@ def draw_slices(
     for i, factor in enumerate(np.broadcast_to(prior.factors, n)):
         own = data.coords[:, mode] == first + i
         scaled = features[own] * weight[own, None]
-        precision[i] = factor * prior.precision + np.diag(diagonal[i]) + features[own].T @ scaled
+        omega = prior.precision if prior.precision.ndim == 2 else prior.precision[i]
+        precision[i] = factor * omega + np.diag(diagonal[i]) + features[own].T @ scaled
         linear[i] += shift[own] @ features[own]
     links = np.zeros(n - 1) if prior.links is None else prior.links
-    return draw_chain(rng.standard_normal((n, size)), precision, linear, links, prior.precision)
+    return draw_chain(rng.standard_normal((n, size)), precision, linear, links, omega)
 
 
 def draw_chain(

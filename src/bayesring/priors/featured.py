@@ -20,7 +20,6 @@ from bayesring.priors.many_slopes import (
 from bayesring.priors.mode_prior import CoreShape, Coupling, ModePrior
 from bayesring.priors.normal_wishart import SCANS as NEW_SCALES
 from bayesring.priors.normal_wishart import (
-    MeanAndPrecision,
     NormalWishart,
     NormalWishartParameters,
     around_mean,
@@ -34,7 +33,9 @@ from bayesring.priors.regression import (
     Spectrum,
     in_columns,
     moved,
+    said,
     spectrum_of,
+    without_features,
 )
 from bayesring.priors.smooth import MOVES, Smooth, SmoothHyper
 
@@ -206,18 +207,18 @@ class Featured(ModePrior):
         their mean.
         """
         hyper = self.draw_shared(rng, core)
-        if axis.features is not None or isinstance(self.base, Smooth):
-            own = self._of_base(hyper)
-            residual = core - self._fitted(hyper).reshape(core.shape)
-            new = self.base.new_given(own, residual, noise, axis)
-            if axis.features is None:
-                return np.asarray(new)
-            return np.asarray(new + (axis.features @ hyper.slopes).reshape(noise.shape))
-        fitted = self._fitted(hyper)
-        average = fitted.mean(axis=0)
-        spread = (fitted - average).T @ (fitted - average) / len(fitted)
-        precision = np.linalg.inv(np.linalg.inv(hyper.precision) + spread)
-        return around_mean(noise, MeanAndPrecision(hyper.mean + average, precision))
+        if axis.features is None and not isinstance(self.base, Smooth):
+            return around_mean(noise, without_features(hyper, self._fitted(hyper)))
+        own = self._of_base(hyper)
+        residual = core - self._fitted(hyper).reshape(core.shape)
+        new = self.base.new_given(own, residual, noise, axis)
+        if axis.features is None:
+            return np.asarray(new)
+        says, unknown = said(axis, hyper)
+        new = np.asarray(new + says.reshape(noise.shape))
+        if unknown.any() and not isinstance(self.base, Smooth):
+            new[unknown] = around_mean(noise[unknown], without_features(hyper, self._fitted(hyper)))
+        return new
 
     def beside(self, rng: Generator, core: FloatArray, axis: Axis) -> SlicePrior:
         """That of the base given residual slices, moved by B' x of new labels."""
@@ -225,8 +226,15 @@ class Featured(ModePrior):
         residual = core - self._fitted(hyper).reshape(core.shape)
         own = self._of_base(hyper)
         found = self.base.beside_given(own, residual, axis)
-        design = np.zeros((axis.n, len(hyper.slopes))) if axis.features is None else axis.features
-        return moved(found, np.asarray(design @ hyper.slopes))
+        says, unknown = said(axis, hyper)
+        found = moved(found, says)
+        if not unknown.any() or isinstance(self.base, Smooth):
+            return found
+        wider = without_features(hyper, self._fitted(hyper))
+        precision = np.repeat(found.precision[None], axis.n, axis=0)
+        linear = np.broadcast_to(found.linear, (axis.n, len(wider.mean))).copy()
+        precision[unknown], linear[unknown] = wider.precision, wider.precision @ wider.mean
+        return found._replace(precision=precision, linear=linear)
 
     def draw_shared(self, rng: Generator, core: FloatArray) -> FeaturedHyper:
         """Draw all hyperparameters given nothing but the slices."""

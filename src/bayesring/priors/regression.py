@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from bayesring.model.types import FloatArray, IntArray, SlicePrior
+from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
 from bayesring.priors.normal_wishart import (
     MeanAndPrecision,
     NormalWishartParameters,
@@ -170,3 +171,20 @@ def moved(prior: SlicePrior, by: FloatArray) -> SlicePrior:
         pulled[1:] -= prior.links[:, None] * by[:-1]
     linear = prior.linear + pulled @ prior.precision
     return prior._replace(linear=linear, diagonal=np.zeros(linear.shape))
+
+
+def said(axis: Axis, hyper: FeaturedHyper) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """B' x of new labels, (n, K), zero where x is not known, and where that is."""
+    if axis.features is None:
+        return np.zeros((axis.n, hyper.slopes.shape[1])), np.ones(axis.n, dtype=bool)
+    says = np.asarray(axis.features @ hyper.slopes)
+    unknown = np.isnan(says).any(axis=1)
+    return np.where(unknown[:, None], 0.0, says), unknown
+
+
+def without_features(hyper: FeaturedHyper, fitted: FloatArray) -> MeanAndPrecision:
+    """Slices of labels whose x is not known, but normal, with the covariance of those known."""
+    average = fitted.mean(axis=0)
+    spread = (fitted - average).T @ (fitted - average) / len(fitted)
+    precision = np.linalg.inv(np.linalg.inv(hyper.precision) + spread)
+    return MeanAndPrecision(hyper.mean + average, precision)
