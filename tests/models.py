@@ -16,7 +16,7 @@ from bayesring.priors import GammaProcess, RingPrior
 # is tested with its defaults.
 LIGHT_TAILED = {
     "Gaussian": {"alpha0": 2.0, "beta0": 2.0, "max_precision": 3.0},
-    "NormalWishart": {"extra_degrees": 3.0, "learned": True},
+    "NormalWishart": {"extra_degrees": 3.0},
     "StudentT": {"alpha0": 3.0, "beta0": 2.0, "max_precision": 3.0, "spread": 0.7},
     "NegativeBinomial": {"centre": 0.3, "spread": 0.5, "size_spread": 0.7, "max_size": 50.0},
     "Poisson": {"centre": 0.3, "spread": 0.5},

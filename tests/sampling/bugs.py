@@ -107,3 +107,10 @@ def factor_dropped_in_the_wrong_core(monkeypatch):
         return right(rng, state._replace(cores=tuple(cores)), bond, keep, prior)
 
     monkeypatch.setattr(resizing, "drop_factors", drop_factors)
+
+
+def scales_with_too_many_degrees(prior, rng, precisions):
+    """In place of `NormalWishart.draw_scales`: nu0 + 3 degrees in place of nu0 + 1."""
+    shape = 0.5 * (precisions.size + prior.extra_degrees + 3)
+    rates = 0.5 * (precisions + 1.0 / prior.scale)
+    return rng.standard_gamma(shape, precisions.size) / rates

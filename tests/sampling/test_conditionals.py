@@ -211,7 +211,9 @@ LOG_CONDITIONAL = {
 }
 
 
-@pytest.mark.parametrize("core_prior", CORE_PRIORS, ids=name_of)
+@pytest.mark.parametrize(
+    "core_prior", [*CORE_PRIORS, NormalWishart(0.3, 1.7, 2.0, True)], ids=name_of
+)
 def test_hyperparameters(rng, core_prior):
     """A prior without an entry in the table above fails here: a new prior needs its own line."""
     core = rng.standard_normal((7, 2, 2, 3))

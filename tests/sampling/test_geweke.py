@@ -25,6 +25,7 @@ from tests.sampling.ladder import COORDS, SHAPE, SIZE, geweke
 
 LIMIT = 4.5
 DEFAULT = NormalWishart(extra_degrees=3.0)
+LEARNED = NormalWishart(extra_degrees=3.0, learned=True)
 WIDE = NormalWishart(scale=4.0, extra_degrees=3.0)  # omega hardly depends on a small f
 GAUSSIAN = Gaussian(2.0, 2.0, 3.0)
 PROCESS = GammaProcess(3.0)
@@ -45,6 +46,19 @@ def test_default_prior(likelihood, seed):
     """Several strands and unit weights, as the estimator grows them."""
     result = run(likelihood, DEFAULT, "slice", seed, 8_000, STRANDS, UnitWeights())
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_learned_scales(is_wrong, seed, monkeypatch):
+    """Logarithms of scales wander slowly: a long run, so that batches are longer than that takes.
+
+    The wrong one draws scales with two degrees of freedom too many.
+    """
+    if is_wrong:
+        monkeypatch.setattr(NormalWishart, "draw_scales", bugs.scales_with_too_many_degrees)
+    result = run(GAUSSIAN, LEARNED, "slice", seed, 16_000, SQUARE, UnitWeights())
+    assert (abs(result.z).max() > LIMIT) == is_wrong, f"seed {seed}: {result.worst()}"
 
 
 @pytest.mark.ci
