@@ -158,7 +158,13 @@ def test_every_setting_does_something(value, rng):
         else:
             hyper = value.draw_hyper(rng, (4, 1, 2, 2))
             core = value.draw_core(rng, (4, 1, 2, 2), hyper)
-            assert value.log_prob(core, hyper) != other.log_prob(core, hyper), field.name
+            drawn = [
+                each.draw_hyper(np.random.default_rng(0), (4, 1, 2, 2)) for each in (value, other)
+            ]
+            same = all(map(np.array_equal, *drawn))
+            assert not same or value.log_prob(core, hyper) != other.log_prob(core, hyper), (
+                field.name
+            )
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)

@@ -137,20 +137,6 @@ CODES = [
         (SAMPLED + "test_length_scales_stay_where_the_mass_is",),
     ),
     Mutant(
-        "weights stay behind when mirror images become one",
-        "sharing.py",
-        "given=data.given.at(first)",
-        "given=data.given",
-        (SHARING + "test_rows_keep_their_weights_when_mirror_images_are_one",),
-    ),
-    Mutant(
-        "cells of the diagonal are mirror images",
-        "sharing.py",
-        "(numbers[order][places] == mirrors) & (first != second)",
-        "numbers[order][places] == mirrors",
-        (SHARING + "test_the_diagonal_is_no_mirror_image",),
-    ),
-    Mutant(
         "cells of the diagonal show on which side a table is",
         "sharing.py",
         "np.sum(first != second) >= FEWEST",
