@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -16,8 +16,9 @@ from rich.table import Table
 from bayesring.command import ending
 from bayesring.command import options as opt
 from bayesring.command.ending import INTERRUPTED, UNBELIEVABLE, interruptible
+from bayesring.command.groups import Fitting, Keeping, Text, TextOfKeys, ungrouped
 from bayesring.command.screen import console, show
-from bayesring.command.where import LocalCluster, Scheduler, Where
+from bayesring.command.where import Where
 
 app = typer.Typer(
     help="Bayesian completion of multiway data.",
@@ -47,8 +48,10 @@ def _root(
 
 @app.command()
 @interruptible
+@ungrouped
 def complete(
     source: opt.Source,
+    *,
     output: opt.Output = None,
     modes: opt.Modes = None,
     value: opt.Value = None,
@@ -59,27 +62,10 @@ def complete(
     level: opt.Level = 0.9,
     likelihood: opt.Likelihood = "auto",
     model: Annotated[str | None, typer.Option(help="Also save the model, as fit does.")] = None,
-    rank: opt.Rank = "auto",
-    order: opt.Ordered = "auto",
-    features: opt.FeatureFiles = None,
-    inference: opt.Inference = "gibbs",
-    chains: opt.Chains = None,
-    draws: opt.Draws = "auto",
-    warmup: opt.Warmup = "auto",
-    max_time: opt.MaxTime = None,
-    max_memory: opt.MaxMemory = 2**30,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = None,
-    scheduler: Scheduler = None,
-    local_cluster: LocalCluster = None,
-    checkpoint: opt.CheckpointFolder = None,
-    checkpoint_every: opt.CheckpointEvery = 30.0,
-    keep_partial: opt.KeepPartial = False,
-    sep: opt.Sep = None,
-    decimal: opt.Decimal = ".",
-    encoding: opt.Encoding = None,
-    na: opt.Na = None,
-    sheet: opt.Sheet = None,
+    fitting: Fitting,
+    where: Where,
+    keeping: Keeping,
+    text: Text,
     safe_cells: opt.SafeCells = False,
     force: opt.Force = False,
     dry_run: Annotated[
@@ -92,13 +78,13 @@ def complete(
     """Fill the missing values of IN, each with an error bar and an interval."""
     from bayesring.command.workflows import Reading, complete_file, preview_file
 
-    reading = Reading(opt.dialect_of(sep, decimal, encoding, na, sheet), opt.mask_in(mask))
+    reading = Reading(text.dialect(), opt.mask_in(mask))
     if dry_run:
         found = preview_file(source, opt.names_in(modes), value, fill, likelihood, reading)
         show(found._asdict(), as_json, quiet, output)
         return
     target = _required(output, as_json)
-    summary = Where(scheduler, local_cluster).instead_of(complete_file)(
+    summary = where.instead_of(complete_file)(
         source,
         target,
         modes=opt.names_in(modes),
@@ -107,21 +93,11 @@ def complete(
         level=level,
         likelihood=likelihood,
         model=model,
-        rank=opt.rank_in(rank),
-        order=opt.order_in(order),
-        features=opt.features_in(features),
-        inference=inference,
-        chains="auto" if chains is None else chains,
-        draws=opt.length_in(draws),
-        warmup=opt.length_in(warmup),
-        max_time=max_time,
-        max_memory=max_memory,
-        random_state=seed,
-        n_jobs=jobs,
         progress=not quiet,
-        safety=_safety(checkpoint, checkpoint_every, keep_partial, force),
+        safety=keeping.safety(force),
         safe_cells=safe_cells,
         reading=reading,
+        **fitting.settings(),
     )
     show(summary, as_json, quiet, output)
     if summary["interrupted"]:
@@ -130,33 +106,18 @@ def complete(
 
 @app.command()
 @interruptible
+@ungrouped
 def fit(
     source: opt.Source,
+    *,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Model file.")] = None,
     modes: opt.Modes = None,
     value: opt.Value = None,
     likelihood: opt.Likelihood = "auto",
-    rank: opt.Rank = "auto",
-    order: opt.Ordered = "auto",
-    features: opt.FeatureFiles = None,
-    inference: opt.Inference = "gibbs",
-    chains: opt.Chains = None,
-    draws: opt.Draws = "auto",
-    warmup: opt.Warmup = "auto",
-    max_time: opt.MaxTime = None,
-    max_memory: opt.MaxMemory = 2**30,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = None,
-    scheduler: Scheduler = None,
-    local_cluster: LocalCluster = None,
-    checkpoint: opt.CheckpointFolder = None,
-    checkpoint_every: opt.CheckpointEvery = 30.0,
-    keep_partial: opt.KeepPartial = False,
-    sep: opt.Sep = None,
-    decimal: opt.Decimal = ".",
-    encoding: opt.Encoding = None,
-    na: opt.Na = None,
-    sheet: opt.Sheet = None,
+    fitting: Fitting,
+    where: Where,
+    keeping: Keeping,
+    text: Text,
     force: opt.Force = False,
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -165,26 +126,16 @@ def fit(
     """Fit a model to the known values of IN, to predict and report with."""
     from bayesring.command.workflows import Reading, fit_file
 
-    summary = Where(scheduler, local_cluster).instead_of(fit_file)(
+    summary = where.instead_of(fit_file)(
         source,
         _required(output, False),
         modes=opt.names_in(modes),
         value=value,
         likelihood=likelihood,
-        rank=opt.rank_in(rank),
-        order=opt.order_in(order),
-        features=opt.features_in(features),
-        inference=inference,
-        chains="auto" if chains is None else chains,
-        draws=opt.length_in(draws),
-        warmup=opt.length_in(warmup),
-        max_time=max_time,
-        max_memory=max_memory,
-        random_state=seed,
-        n_jobs=jobs,
         progress=not quiet,
-        safety=_safety(checkpoint, checkpoint_every, keep_partial, force),
-        reading=Reading(opt.dialect_of(sep, decimal, encoding, na, sheet)),
+        safety=keeping.safety(force),
+        reading=Reading(text.dialect()),
+        **fitting.settings(),
     )
     show(summary, as_json, quiet, output)
     if summary["interrupted"]:
@@ -193,17 +144,15 @@ def fit(
 
 @app.command()
 @interruptible
+@ungrouped
 def predict(
     model: opt.ModelFile,
     source: opt.Source,
+    *,
     output: opt.Output = None,
     level: opt.Level = 0.9,
-    scheduler: Scheduler = None,
-    local_cluster: LocalCluster = None,
-    sep: opt.Sep = None,
-    decimal: opt.Decimal = ".",
-    encoding: opt.Encoding = None,
-    sheet: opt.Sheet = None,
+    where: Where,
+    text: TextOfKeys,
     safe_cells: opt.SafeCells = False,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -214,8 +163,8 @@ def predict(
     from bayesring.command.judged import predict_file
 
     target = _required(output, as_json)
-    dialect = opt.dialect_of(sep, decimal, encoding, None, sheet)
-    found = Where(scheduler, local_cluster).instead_of(predict_file)(
+    dialect = text.dialect()
+    found = where.instead_of(predict_file)(
         model, source, target, level=level, safe_cells=safe_cells, dialect=dialect, force=force
     )
     show(found, as_json, quiet, output)
@@ -223,9 +172,11 @@ def predict(
 
 @app.command()
 @interruptible
+@ungrouped
 def forecast(
     model: opt.ModelFile,
     steps: Annotated[int, typer.Argument(metavar="STEPS", help="How many labels to go on.")],
+    *,
     output: opt.Output = None,
     mode: Annotated[
         str | None, typer.Option(help="Which mode goes on, if several are ordered.")
@@ -235,10 +186,7 @@ def forecast(
         typer.Option(metavar="IN", help="Labels of the other modes to forecast; all if left out."),
     ] = None,
     level: opt.Level = 0.9,
-    sep: opt.Sep = None,
-    decimal: opt.Decimal = ".",
-    encoding: opt.Encoding = None,
-    sheet: opt.Sheet = None,
+    text: TextOfKeys,
     safe_cells: opt.SafeCells = False,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -256,7 +204,7 @@ def forecast(
         cells=cells,
         level=level,
         safe_cells=safe_cells,
-        dialect=opt.dialect_of(sep, decimal, encoding, None, sheet),
+        dialect=text.dialect(),
         force=force,
     )
     show(found, as_json, quiet, output)
@@ -300,21 +248,19 @@ def report(
 
 @app.command()
 @interruptible
+@ungrouped
 def compare(
     models: Annotated[list[str], typer.Argument(metavar="MODELS", help="Files that fit wrote.")],
     on: Annotated[str, typer.Option(metavar="IN", help="Values that no model was fitted to.")],
-    sep: opt.Sep = None,
-    decimal: opt.Decimal = ".",
-    encoding: opt.Encoding = None,
-    na: opt.Na = None,
-    sheet: opt.Sheet = None,
+    *,
+    text: Text,
     as_json: opt.Json = False,
     debug: opt.Debug = False,
 ) -> None:
     """Compare models by the log score of held-out values, with the error of the difference."""
     from bayesring.command.judged import compare_files
 
-    dialect = opt.dialect_of(sep, decimal, encoding, na, sheet)
+    dialect = text.dialect()
     show(compare_files(models, on, dialect=dialect), as_json, False, None)
 
 
@@ -361,16 +307,6 @@ def demo(
         grid.add_row("hidden cells in their 90 % interval" if name == "coverage" else name, text)
     console.print(grid)
     console.print(f"Pictures and report: {out}/completion.png, {out}/rank.png, {out}/report.html")
-
-
-def _safety(checkpoint: str | None, every: float, partial: bool, force: bool) -> Any:
-    """Checkpoint and interrupt settings; also sets what `main` says about resuming."""
-    from bayesring.command.workflows import Safety
-    from bayesring.fitting import Keep
-
-    if checkpoint is not None:
-        ending.go_on = f" Run the same command again to resume from {checkpoint}."
-    return Safety(Keep(checkpoint, every), partial, force)
 
 
 def _required(output: str | None, as_json: bool) -> str:

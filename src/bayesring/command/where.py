@@ -21,23 +21,23 @@ LocalCluster = Annotated[
 class Where(NamedTuple):
     """The cluster that a command was asked to run on, if any."""
 
-    scheduler: str | None = None
-    n_workers: int | None = None
+    scheduler: Scheduler = None
+    local_cluster: LocalCluster = None
 
     def __bool__(self) -> bool:
-        return self.scheduler is not None or self.n_workers is not None
+        return self.scheduler is not None or self.local_cluster is not None
 
     def open(self) -> Any:
         """A client, as a context."""
-        if self.scheduler is not None and self.n_workers is not None:
+        if self.scheduler is not None and self.local_cluster is not None:
             raise ValueError("--scheduler and --local-cluster exclude each other; give one.")
-        if self.n_workers is not None and self.n_workers < 1:
-            raise ValueError(f"--local-cluster must be at least 1, got {self.n_workers}.")
+        if self.local_cluster is not None and self.local_cluster < 1:
+            raise ValueError(f"--local-cluster must be at least 1, got {self.local_cluster}.")
         try:
             from bayesring.engine.dask import connected
         except ImportError:
             raise ImportError("clusters need Dask: pip install 'bayesring[dask]'.") from None
-        return connected(self.scheduler, self.n_workers)
+        return connected(self.scheduler, self.local_cluster)
 
     def instead_of(self, work: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """The work of a command, or what does the same on the cluster."""
