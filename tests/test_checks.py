@@ -85,7 +85,7 @@ def test_data(coords, values, message):
         ({"rank": 2.0}, "rank must be made of integers of at least 1, got 2.0."),
         ({"rank": None}, "rank must be made of integers of at least 1, got None."),
         ({"n_jobs": "2"}, "n_jobs must be a positive number, -1 for all cores, or None; got '2'."),
-        ({"update": ["slice"]}, "update must be 'entry', 'slice' or nothing else, got ['slice']."),
+        ({"update": ["slice"]}, "update must be 'entry' or 'slice', got ['slice']."),
         ({"rank": 0}, "rank must be made of integers of at least 1, got 0."),
         ({"rank": (2, 2)}, "rank has 2 numbers, but the data have 3 modes and so 3 bonds"),
         ({"rank": "autp"}, "got 'autp'. Did you mean 'auto'?"),

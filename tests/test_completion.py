@@ -450,7 +450,7 @@ LONG = pd.DataFrame({"a": ["x", "x", "y"], "b": [1, 2, 1], "c": [1, 1, 2], "t": 
             "data must be finite or NaN, got infinity in cell (0, 1).",
         ),
         (np.ones((2, 2)), {"modes": ["a"]}, "modes and value name the columns of a table, but"),
-        (LONG, {"fill": "al"}, "fill must be 'all', 'missing' or nothing else, got 'al'. Did you"),
+        (LONG, {"fill": "al"}, "fill must be 'all' or 'missing', got 'al'. Did you"),
         (LONG, {"level": 90}, "level must lie strictly between 0 and 1, got 90."),
         (LONG, {"modes": ["a", "z"], "value": "t"}, "modes names 'z', which is not a column of"),
         (LONG, {"modes": ["a", "b"], "value": "T"}, "value names 'T', which is not a column of"),

@@ -32,7 +32,6 @@ MANY_PARAMETERS = {
     "src/bayesring/command/cli.py:fit": "public: the options of a command",
     "src/bayesring/command/cli.py:predict": "public: the options of a command",
     "src/bayesring/command/cli.py:forecast": "public: the options of a command",
-    "src/bayesring/command/cli.py:compare": "public: the options of a command",
     "src/bayesring/command/clusters.py:_fit": "the same, called from Python",
     "src/bayesring/command/workflows.py:complete_file": "the same, called from Python",
     "src/bayesring/command/judged.py:forecast_file": "the same, called from Python",

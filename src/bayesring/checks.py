@@ -250,7 +250,7 @@ def check_observations(X: Any, y: Any, shape: Any) -> Observations:
 def check_choice(value: Any, name: str, known: Iterable[str]) -> str:
     """One of some names."""
     if not isinstance(value, str) or value not in known:
-        raise unknown_name(name, value, known, "nothing else")
+        raise unknown_name(name, value, known)
     return value
 
 
@@ -266,6 +266,11 @@ def check_level(level: float) -> float:
     if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
         raise ValueError(f"level must lie strictly between 0 and 1, got {shown(level)}.")
     return float(level)
+
+
+def check_point(point: str) -> str:
+    """Which estimate of a cell is wanted: "mean" or "median"."""
+    return check_choice(point, "point", ("mean", "median"))
 
 
 def free_memory() -> int | None:
@@ -292,13 +297,16 @@ def check_fits(n_bytes: int, what: str, instead: str) -> None:
         )
 
 
-def unknown_name(argument: str, value: Any, known: Iterable[str], otherwise: str) -> ValueError:
+def unknown_name(
+    argument: str, value: Any, known: Iterable[str], otherwise: str | None = None
+) -> ValueError:
     """Error for an unknown name, suggesting the closest known one."""
     names = sorted(known)
     near = get_close_matches(value, names, n=1) if isinstance(value, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    listed = ", ".join(map(repr, names))
-    return ValueError(f"{argument} must be {listed} or {otherwise}, got {shown(value)}.{hint}")
+    *listed, last = [*map(repr, names), *([] if otherwise is None else [otherwise])]
+    choices = f"{', '.join(listed)} or {last}" if listed else last
+    return ValueError(f"{argument} must be {choices}, got {shown(value)}.{hint}")
 
 
 def import_pyarrow() -> Any:

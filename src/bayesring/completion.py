@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesring.checks import check_level
+from bayesring.checks import check_level, check_point
 from bayesring.choosing import choose_likelihood
 from bayesring.data.containers import Container, open_container
 from bayesring.data.labelled import Statistic
@@ -25,7 +25,7 @@ from bayesring.posterior import Prediction
 from bayesring.reporting import Reporting
 from bayesring.sharing import turned
 
-KEEP = {"mean": True, "std": False, "lower": True, "upper": True}
+KEEP = {"mean": True, "median": True, "std": False, "lower": True, "upper": True}
 """Whether a statistic of a known cell is its value; otherwise it is zero."""
 
 
@@ -36,7 +36,8 @@ class Completion(Reporting):
     Each of `mean`, `std`, `lower` and `upper` has the type and shape of the input. For a table,
     each has the same columns, with the statistic in the value column. Known cells are unchanged:
     there `mean`, `lower` and `upper` are the given value, and `std` is zero. Use ``model.predict``
-    for the model's own estimate of known cells.
+    for the model's own estimate of known cells. If medians were asked for, `median` takes the place
+    of `mean`, which is then None.
 
     For real values, `std` and the interval from `lower` to `upper` describe a new observation,
     noise included. For binary values, all four describe the probability of a one.
@@ -65,9 +66,17 @@ class Completion(Reporting):
     n_filled: int
     """Number of cells filled."""
     table: Any = None
-    """For a table: its rows with the columns mean, std, lower and upper added."""
+    """For a table: its rows with the columns mean (or median), std, lower and upper added."""
     notes: tuple[str, ...] = ()
     """What was decided along the way."""
+    median: Any = None
+    """In place of `mean`, with ``point="median"``."""
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Mean or median, std, lower and upper, by name."""
+        point = "mean" if self.median is None else "median"
+        return {name: getattr(self, name) for name in Prediction.names(point)}
 
     def _parts(self) -> Mapping[str, Any]:
         return self.model._parts()
@@ -89,6 +98,7 @@ def complete(
     implicit: str = "missing",
     mask: Any = None,
     level: float = 0.9,
+    point: str = "mean",
     likelihood: str | Likelihood = "auto",
     features: Mapping[str | int, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -113,6 +123,7 @@ def complete(
         only. Or the name of a mode, or of several: fibres along it without any value stay as they
         are, so with ``mask="time"`` places that have never had a value.
     level : probability with which the intervals should cover hidden values
+    point : "mean", or "median", which then takes the place of the mean in the result
     likelihood : as for `TensorRing`, or "auto", which looks at the values: 0 and 1, ratings,
         counts, real values with or without heavy tails; see `bayesring.choosing`
     features : what is known of labels, as for `TensorRing.fit`
@@ -125,7 +136,8 @@ def complete(
     Returns
     -------
     Completion
-        `mean`, `std`, `lower` and `upper` in the form of `data`; `table`; `model`, the fitted ring.
+        `mean` or `median`, `std`, `lower` and `upper` in the form of `data`; `table`; `model`, the
+        fitted ring.
 
     Examples
     --------
@@ -142,6 +154,7 @@ def complete(
     if features is not None:
         data, features = features_of_columns(data, features, modes)
     check_level(level)
+    check_point(point)
     cluster = open_cluster(client) if client is not None or is_dask(data) else None
     container: Container | None = None
     notes: list[str] = []
@@ -150,7 +163,7 @@ def complete(
             raise ValueError("fill must be 'missing' for a Dask DataFrame: list the cells to fill.")
         observed, labels, kind = observe_on(cluster, data, None, None, modes, value, {})
     else:
-        container, notes = open_gaps(data, modes, value, fill, implicit, mask)
+        container, notes = open_gaps(data, modes, value, fill, implicit, mask, point)
         observed, labels, kind = container.observations, container.labels, container.kind
     chosen, why = choose_likelihood(likelihood, observed)
     notes += why
@@ -162,20 +175,18 @@ def complete(
     keep = Keep(checkpoint, checkpoint_every)
     ring.fit_observations(observed, labels, kind, keep, features, cluster)
     if container is None:
-        return _complete_frame(data, ring, level, notes)
-    return fill_gaps(container, ring, level, notes)
+        return _complete_frame(data, Asked(ring, level, point=point), notes)
+    return fill_gaps(container, Asked(ring, level, point=point), notes)
 
 
-def _complete_frame(
-    data: Any, ring: TensorRing, level: float, notes: Sequence[str] = ()
-) -> Completion:
+def _complete_frame(data: Any, asked: Asked, notes: Sequence[str] = ()) -> Completion:
     """Fill what is missing in a Dask DataFrame; the workers do it when a result is computed."""
-    value, table = ring.labels_.value, fill_frame(data, Asked(ring, level))
-    kept = {name: table.assign(**{str(value): table[name]})[list(data.columns)] for name in KEEP}
-    n_filled = int(data[value].isna().sum().compute())
-    return Completion(
-        **kept, model=ring, level=level, n_filled=n_filled, table=table, notes=tuple(notes)
-    )
+    value, table = asked.model.labels_.value, fill_frame(data, asked)
+    filled = {
+        name: table.assign(**{str(value): table[name]})[list(data.columns)]
+        for name in asked.columns
+    }
+    return _completion(asked, filled, int(data[value].isna().sum().compute()), table, notes)
 
 
 def open_gaps(
@@ -185,12 +196,13 @@ def open_gaps(
     fill: str = "missing",
     implicit: str = "missing",
     mask: Any = None,
+    point: str = "mean",
 ) -> tuple[Container, list[str]]:
     """Data that can be completed, some cells known and some missing; and what is to be said."""
     container = open_container(data, modes, value, fill, implicit)
     known = 0
     if isinstance(container, Long):
-        check_new_columns(container.frame, Prediction._fields)
+        check_new_columns(container.frame, Prediction.names(point))
         known = len(container.known_elsewhere)
     if not len(container.missing) and not known:
         raise ValueError(_nothing_to_fill(container))
@@ -212,24 +224,35 @@ def open_gaps(
     return container, notes
 
 
-def fill_gaps(
-    container: Container, ring: TensorRing, level: float, notes: Sequence[str] = ()
-) -> Completion:
+def fill_gaps(container: Container, asked: Asked, notes: Sequence[str] = ()) -> Completion:
     """Fill what is missing by a ring that was fitted to what is known."""
+    ring, level, _, point = asked
     missing, posterior = container.missing, ring.posterior_
     coords = turned(renumbered_in(container.labels, ring.labels_, missing), ring.symmetric_)
     nothing = Prediction(*np.empty((4, 0)))
     with ring._shown(posterior, len(missing)) as shown:
-        found = shown.summarise(coords, level) if len(missing) else nothing
+        found = shown.summarise(coords, level, point=point) if len(missing) else nothing
     binary = posterior.likelihood.binary
     pairs = [
         (Statistic(name, KEEP[name], level, binary), numbers)
-        for name, numbers in found._asdict().items()
+        for name, numbers in found.columns(point).items()
     ]
-    kept = {own.name: container.filled(numbers, own) for own, numbers in pairs}
+    filled = {own.name: container.filled(numbers, own) for own, numbers in pairs}
     table = container.with_statistics(pairs) if isinstance(container, Long) else None
+    return _completion(asked, filled, len(missing), table, notes)
+
+
+def _completion(
+    asked: Asked, filled: Mapping[str, Any], n_filled: int, table: Any, notes: Sequence[str]
+) -> Completion:
+    """A result, with None for the mean if medians were asked for."""
     return Completion(
-        **kept, model=ring, level=level, n_filled=len(missing), table=table, notes=tuple(notes)
+        **{"mean": None, **filled},
+        model=asked.model,
+        level=asked.level,
+        n_filled=n_filled,
+        table=table,
+        notes=tuple(notes),
     )
 
 

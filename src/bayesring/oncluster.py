@@ -94,10 +94,7 @@ class Asked(NamedTuple):
     @property
     def columns(self) -> dict[str, float]:
         """What a table of predictions has besides its keys, by name."""
-        return dict.fromkeys((self.point, *STATISTICS[1:]), 0.0)
-
-
-STATISTICS = ("mean", "std", "lower", "upper")
+        return dict.fromkeys((self.point, "std", "lower", "upper"), 0.0)
 
 
 def predict_frame(cells: Any, asked: Asked) -> Any:
@@ -116,15 +113,15 @@ def predict_frame(cells: Any, asked: Asked) -> Any:
 
 
 def fill_frame(frame: Any, asked: Asked) -> Any:
-    """The rows of a Dask DataFrame with mean, std, lower and upper of those without a value."""
+    """The rows of a Dask DataFrame with the statistics of those without a value."""
     from bayesring.engine.dask import map_frames
 
-    for name in STATISTICS:
+    for name in asked.columns:
         if name in frame.columns:
             raise ValueError(
                 f"the table already has a column {name!r}, which the result needs; rename it first."
             )
-    meta = frame._meta.assign(**dict.fromkeys(STATISTICS, 0.0))
+    meta = frame._meta.assign(**asked.columns)
     return map_frames(_filled, frame, _for_workers(asked), meta.iloc[:0])
 
 
@@ -149,13 +146,13 @@ def _filled(part: Any, asked: Asked) -> Any:
     """A partition with its gaps filled; runs on a worker."""
     labels = asked.model.labels_
     if not len(part):
-        return part.assign(**dict.fromkeys(STATISTICS, 0.0))
+        return part.assign(**asked.columns)
     values = part[labels.value].to_numpy(dtype=float, na_value=np.nan)
     gaps = np.isnan(values)
-    found = {name: values.copy() for name in STATISTICS}
+    found = {name: values.copy() for name in asked.columns}
     found["std"] = np.zeros(len(values))
     if gaps.any():
-        cells = asked.model.predict_table(part[gaps], asked.level, noise=asked.noise)
-        for name in STATISTICS:
+        cells = _predicted(part[gaps], asked)
+        for name in asked.columns:
             found[name][gaps] = cells[name].to_numpy()
     return part.assign(**found)

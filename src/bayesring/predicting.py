@@ -16,10 +16,10 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from bayesring.checks import (
-    check_choice,
     check_count,
     check_fits,
     check_level,
+    check_point,
     check_values,
     check_within,
 )
@@ -95,7 +95,7 @@ class Predicting(Inspecting):
         >>> mean.shape, bool((std > 0).all())
         ((2,), True)
         """
-        check_choice(point, "point", ("mean", "median"))
+        check_point(point)
         posterior, coords = self._locate(X)
         levels = (0.5,) if point == "median" else ()
         with self._shown(posterior, len(coords)) as shown:
@@ -148,7 +148,7 @@ class Predicting(Inspecting):
         >>> list(of_table.predict_table(table.head(2)))
         ['plot', 'year', 'species', 'mean', 'std', 'lower', 'upper']
         """
-        check_choice(point, "point", ("mean", "median"))
+        check_point(point)
         if is_dask(cells):
             self._posterior()
             return predict_frame(cells, Asked(self, check_level(level), noise, point))

@@ -50,10 +50,13 @@ def test_complete_then_predict(client, log, tmp_path):
     gaps = log["y"].isna().to_numpy()
     np.testing.assert_array_equal(filled["mean"][~gaps], log["y"][~gaps])
     np.testing.assert_array_equal(filled["mean"][gaps], here.predict_table(log[gaps])["mean"])
-    found = run("predict", ring, tmp_path / "log", "-o", tmp_path / "cells", *there)
+    medians = [*there, "--point", "median"]
+    found = run("predict", ring, tmp_path / "log", "-o", tmp_path / "cells", *medians)
     assert found.exit_code == 0, found.exception
-    expected = load(ring).predict_table(log)
-    np.testing.assert_array_equal(pd.read_parquet(tmp_path / "cells")["upper"], expected["upper"])
+    expected = load(ring).predict_table(log, point="median")
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "cells")[["median", "upper"]], expected[["median", "upper"]]
+    )
     assert not list(tmp_path.glob(".*partial"))
 
 
@@ -73,11 +76,28 @@ def test_online_em(client, log, tmp_path):
     [
         (["--local-cluster", "0"], "--local-cluster must be at least 1, got 0"),
         (["--local-cluster", "1", "--scheduler", "x"], "exclude each other"),
+        (["--local-cluster", "1", "--na", "-999"], "--na is for CSV files, but"),
+        (["--local-cluster", "1", "--keep-partial"], "on a cluster use --checkpoint"),
     ],
 )
 def test_bad_options(log, tmp_path, arguments, expected):
     found = run("fit", tmp_path / "log", "-o", tmp_path / "m.ring", *COLUMNS, *FAST, *arguments)
     assert expected in str(found.exception)
+
+
+def test_options_that_a_cluster_has_no_use_for_are_refused(log, tmp_path):
+    given = ["-o", tmp_path / "full", "--local-cluster", 1]
+    found = run("complete", tmp_path / "log", *COLUMNS, *given, "--safe-cells")
+    assert "--safe-cells is for CSV" in str(found.exception)
+    found = run("predict", tmp_path / "m.ring", tmp_path / "log", *given, "--sep", ";")
+    assert "--sep is for CSV files" in str(found.exception)
+
+
+def test_the_file_of_somebody_else_is_not_replaced_by_a_model(log, tmp_path):
+    (tmp_path / "m.ring").write_text("ten years")
+    found = run("fit", tmp_path / "log", "-o", tmp_path / "m.ring", *COLUMNS, "--local-cluster", 1)
+    assert "--force replaces it" in str(found.exception)
+    assert (tmp_path / "m.ring").read_text() == "ten years"
 
 
 def test_an_existing_folder_is_not_touched(log, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 CLI = "tests/test_cli.py::"
+POINT = "tests/test_point.py::"
 NUMBERS = "tests/report/test_numbers.py::"
 PAGE = "tests/report/test_page.py::"
 
@@ -12,9 +13,30 @@ COMMAND = [
     Mutant(
         "predictions of a command ignore their level",
         "command/judged.py",
-        "ring.predict_table(X, level)",
-        "ring.predict_table(X)",
+        "ring.predict_table(X, level, ",
+        "ring.predict_table(X, ",
         (CLI + "test_a_model_is_that_of_its_seed",),
+    ),
+    Mutant(
+        "predictions of a command are means, whatever their column is called",
+        "command/judged.py",
+        "shown.summarise(coords, level, point=point)",
+        "shown.summarise(coords, level)",
+        (POINT + "test_arrays_in_files",),
+    ),
+    Mutant(
+        "a file of medians is taken for somebody else's",
+        "data/files.py",
+        'POINTS, SPREADS = ("mean", "median")',
+        'POINTS, SPREADS = ("mean", "mode")',
+        (POINT + "test_the_command_fills_with_medians",),
+    ),
+    Mutant(
+        "an option of a group is given to another",
+        "command/groups.py",
+        "opt.length_in(self.warmup)",
+        "opt.length_in(self.draws)",
+        (CLI + "test_an_interrupted_command_writes_only_if_asked",),
     ),
     Mutant(
         "a model takes the place of its data",
@@ -53,21 +75,9 @@ COMMAND = [
     ),
     Mutant(
         "a seed is not passed on",
-        "command/cli.py",
-        "inference=inference,\n"
-        '        chains="auto" if chains is None else chains,\n'
-        "        draws=opt.length_in(draws),\n        warmup=opt.length_in(warmup),\n"
-        "        max_time=max_time,\n        max_memory=max_memory,\n"
-        "        random_state=seed,\n        n_jobs=jobs,\n        progress=not quiet,\n"
-        "        safety=_safety(checkpoint, checkpoint_every, keep_partial, force),\n"
-        "        reading=",
-        "inference=inference,\n"
-        '        chains="auto" if chains is None else chains,\n'
-        "        draws=opt.length_in(draws),\n        warmup=opt.length_in(warmup),\n"
-        "        max_time=max_time,\n        max_memory=max_memory,\n"
-        "        random_state=0,\n        n_jobs=jobs,\n        progress=not quiet,\n"
-        "        safety=_safety(checkpoint, checkpoint_every, keep_partial, force),\n"
-        "        reading=",
+        "command/groups.py",
+        '"random_state": self.seed',
+        '"random_state": 0',
         (CLI + "test_a_model_is_that_of_its_seed",),
     ),
 ]

@@ -162,15 +162,22 @@ PUBLIC = [
     Mutant(
         "completions ignore their level",
         "completion.py",
-        "shown.summarise(coords, level)",
-        "shown.summarise(coords, 0.9)",
+        "shown.summarise(coords, level, point=point)",
+        "shown.summarise(coords, 0.9, point=point)",
         ("tests/test_completion.py::test_intervals_have_the_level_asked_for",),
+    ),
+    Mutant(
+        "medians are means",
+        "completion.py",
+        "shown.summarise(coords, level, point=point)",
+        "shown.summarise(coords, level)",
+        ("tests/test_point.py::test_an_array_is_filled_with_medians",),
     ),
     Mutant(
         "a completion counts all cells as filled",
         "completion.py",
-        "n_filled=len(missing)",
-        "n_filled=len(container.observations.values)",
+        "_completion(asked, filled, len(missing), ",
+        "_completion(asked, filled, len(container.observations.values), ",
         ("tests/test_completion.py",),
     ),
     Mutant(

@@ -60,6 +60,7 @@ def complete(
     ] = "missing",
     mask: opt.Mask = None,
     level: opt.Level = 0.9,
+    point: opt.Point = "mean",
     likelihood: opt.Likelihood = "auto",
     model: Annotated[str | None, typer.Option(help="Also save the model, as fit does.")] = None,
     fitting: Fitting,
@@ -91,6 +92,7 @@ def complete(
         value=value,
         fill=fill,
         level=level,
+        point=point,
         likelihood=likelihood,
         model=model,
         progress=not quiet,
@@ -151,6 +153,7 @@ def predict(
     *,
     output: opt.Output = None,
     level: opt.Level = 0.9,
+    point: opt.Point = "mean",
     where: Where,
     text: TextOfKeys,
     safe_cells: opt.SafeCells = False,
@@ -163,9 +166,15 @@ def predict(
     from bayesring.command.judged import predict_file
 
     target = _required(output, as_json)
-    dialect = text.dialect()
     found = where.instead_of(predict_file)(
-        model, source, target, level=level, safe_cells=safe_cells, dialect=dialect, force=force
+        model,
+        source,
+        target,
+        level=level,
+        point=point,
+        safe_cells=safe_cells,
+        dialect=text.dialect(),
+        force=force,
     )
     show(found, as_json, quiet, output)
 

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesring.checks import check_level
+from bayesring.checks import check_level, check_point
 from bayesring.choosing import AUTO, choose_likelihood
+from bayesring.command.outputs import check_replaced
 from bayesring.command.where import Where
+from bayesring.data.dialects import Dialect
 from bayesring.data.files import is_parquet
 from bayesring.data.kinds import Choice, choose_by_moments
 from bayesring.data.writing import check_destination
@@ -42,25 +44,31 @@ def _fit(
     safety: Any,
     fill: str = "missing",
     level: float = 0.9,
+    point: str = "mean",
     safe_cells: bool = False,
-    reading: Any = None,
+    reading: Any,
     features: Any = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Fit Parquet data; save the model, and write the rows with their gaps filled to `output`."""
     begin = time.perf_counter()
-    if not is_parquet(source):
-        raise ValueError(f"a cluster reads Parquet files or folders, and {source} is neither.")
+    _check_parquet(source, reading.dialect, safe_cells)
     if modes is None or value is None:
         raise ValueError("a cluster needs --modes, the key columns, and --value, the values.")
     if features:
         raise ValueError("--features are for data in memory, but a cluster reads files.")
-    if fill != "missing" or getattr(reading, "mask", None) is not None:
+    if fill != "missing" or reading.mask is not None:
         raise ValueError("a cluster fills rows without a value; list the cells to fill as rows.")
+    if safety.partial:
+        raise ValueError(
+            "--keep-partial is for fits on one machine; on a cluster use --checkpoint."
+        )
     if model is not None:
         check_destination(model)
+        check_replaced(model, "model", safety.force)
     target = None if output is None else _free(output)
     check_level(level)
+    check_point(point)
     with where.open() as client, warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always", UserWarning)
         cluster = open_cluster(client)
@@ -85,7 +93,7 @@ def _fit(
         if target is not None:
             from bayesring.engine.dask import read_frame
 
-            _write(fill_frame(read_frame(Path(source)), Asked(ring, level)), target)
+            _write(fill_frame(read_frame(Path(source)), Asked(ring, level, point=point)), target)
     return {
         "input": source,
         **({} if output is None else {"output": output, "level": level}),
@@ -101,18 +109,35 @@ def _fit(
 
 
 def predict_file(
-    where: Where, model: str, source: str, output: str, *, level: float = 0.9, **_: Any
+    where: Where,
+    model: str,
+    source: str,
+    output: str,
+    *,
+    level: float = 0.9,
+    point: str = "mean",
+    **given: Any,
 ) -> dict[str, Any]:
     """Predict the cells that Parquet data list; writes a folder of Parquet files."""
-    if not is_parquet(source):
-        raise ValueError(f"a cluster reads Parquet files or folders, and {source} is neither.")
+    _check_parquet(source, given["dialect"], given["safe_cells"])
+    check_level(level)
+    check_point(point)
     ring, target = load(model), _free(output)
     with where.open():
         from bayesring.engine.dask import read_frame
 
         cells = read_frame(Path(source), list(ring.labels_.names))
-        _write(ring.predict_table(cells, level), target)
+        _write(ring.predict_table(cells, level, point=point), target)
     return {"input": source, "model": model, "output": output, "level": level}
+
+
+def _check_parquet(source: str, dialect: Dialect, safe_cells: bool) -> None:
+    """Refuse other formats, and options that only these have."""
+    if not is_parquet(source):
+        raise ValueError(f"a cluster reads Parquet files or folders, and {source} is neither.")
+    dialect.refuse_unused((), source, ".parquet")
+    if safe_cells:
+        raise ValueError("--safe-cells is for CSV, but a cluster writes Parquet files.")
 
 
 def _free(output: str) -> Path:

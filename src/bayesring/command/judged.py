@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesring.checks import check_level
+from bayesring.checks import check_level, check_point
 from bayesring.command.noting import noting_warnings
 from bayesring.command.outputs import check_apart, check_replaced
 from bayesring.comparing import check_columns, ranked, seen_cells
@@ -46,12 +46,14 @@ def predict_file(
     target: str,
     *,
     level: float = 0.9,
+    point: str = "mean",
     safe_cells: bool = False,
     dialect: Dialect = PLAIN,
     force: bool = False,
 ) -> Summary:
     """Predict the cells that a file lists, as labels of a table or as an array of coordinates."""
     check_level(level)
+    check_point(point)
     check_output(source, target, safe_cells)
     check_apart("the output", target, {"the model": model, "the input": source})
     check_replaced(target, "result", force)
@@ -60,13 +62,14 @@ def predict_file(
     with noting_warnings() as noted:
         if format_of(source) in ARRAYS:
             X = read_data(source, dialect=dialect)
-            mean, std = ring.predict(X, return_std=True)
-            lower, upper = ring.predict_interval(X, level)
-            write_arrays(target, {"mean": mean, "std": std, "lower": lower, "upper": upper})
+            posterior, coords = ring._locate(X)
+            with ring._shown(posterior, len(coords)) as shown:
+                found = shown.summarise(coords, level, point=point)
+            write_arrays(target, found.columns(point))
         else:
             kinds = dict(zip(names, levels, strict=True))
             X = read_data(source, names, kinds=kinds, dialect=dialect)
-            write_table(target, ring.predict_table(X, level), safe_cells)
+            write_table(target, ring.predict_table(X, level, point=point), safe_cells)
     return {
         "input": source,
         "model": model,

@@ -107,6 +107,9 @@ Inference = Annotated[
     typer.Option(help="gibbs, or online-em: quick on large data, Parquet larger than memory."),
 ]
 Level = Annotated[float, typer.Option(help="Share of hidden values that intervals should cover.")]
+Point = Annotated[
+    str, typer.Option(help="mean or median: the estimate, and the name of its column.")
+]
 Rank = Annotated[str, typer.Option(help="auto, one number, or one per bond between commas.")]
 Chains = Annotated[
     int | None, typer.Option(help="Independent chains, or rings of online EM; chosen if left out.")

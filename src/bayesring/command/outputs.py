@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from bayesring.data.files import ARRAYS, SHEETS, STANDARD, STATISTICS, TABLES, extension
+from bayesring.data.files import ARRAYS, POINTS, SHEETS, SPREADS, STANDARD, TABLES, extension
 from bayesring.data.modelheaders import read_model_header
 from bayesring.data.spreadsheets import header_of_sheet
 from bayesring.data.writing import same_place
@@ -62,19 +62,25 @@ def _is_result(path: str) -> bool:
     """Whether a file has the four columns, arrays or variables of a result, and only it has."""
     kind = extension(path)
     if kind in (*TABLES, *SHEETS):
-        return _columns(path, kind)[-len(STATISTICS) :] == list(STATISTICS)
+        *_, point, std, lower, upper = ("", "", "", *_columns(path, kind))
+        return point in POINTS and (std, lower, upper) == SPREADS
     if kind in ARRAYS:
         if kind == ".npy":
             return False  # an array has no name
         with zipfile.ZipFile(path) as archive:
-            return sorted(archive.namelist()) == sorted(f"{name}.npy" for name in STATISTICS)
+            found = {name.removesuffix(".npy") for name in archive.namelist()}
+        return len(found) == 1 + len(SPREADS) and _has_statistics(found)
     if kind == ".zarr":
         found = {each.name for each in Path(path).iterdir() if each.is_dir()}
-        return set(STATISTICS) <= found
+        return _has_statistics(found)
     import xarray as xr
 
     with xr.open_dataset(path, decode_cf=False) as dataset:
-        return set(STATISTICS) <= {str(each) for each in dataset.data_vars}
+        return _has_statistics({str(each) for each in dataset.data_vars})
+
+
+def _has_statistics(names: set[str]) -> bool:
+    return names.issuperset(SPREADS) and not names.isdisjoint(POINTS)
 
 
 def _columns(path: str, kind: str) -> list[str]:

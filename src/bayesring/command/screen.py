@@ -17,7 +17,7 @@ OPTIONS = {
         name: f"--{name}"
         for name in (
             *("draws", "warmup", "chains", "rank", "likelihood", "order", "inference", "fill"),
-            *("level", "mask", "value", "modes", "checkpoint", "cells", "mode", "steps"),
+            *("level", "mask", "point", "value", "modes", "checkpoint", "cells", "mode", "steps"),
         )
     },
     "random_state": "--seed",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring.checks import check_level
+from bayesring.checks import check_level, check_point
 from bayesring.choosing import AUTO, choose_likelihood
 from bayesring.command.describing import described_by
 from bayesring.command.noting import noting_warnings
@@ -28,6 +28,7 @@ from bayesring.data.writing import check_destination
 from bayesring.engine.threads import count_threads
 from bayesring.estimator import TensorRing
 from bayesring.fitting import NOTHING_KEPT, Keep, survey_files
+from bayesring.oncluster import Asked
 
 Summary = dict[str, Any]
 """What a command did, printable and JSON-ready."""
@@ -90,6 +91,7 @@ def complete_file(
     value: str | None = None,
     fill: str = "missing",
     level: float = 0.9,
+    point: str = "mean",
     likelihood: str = "auto",
     model: str | None = None,
     features: Mapping[str, str] | None = None,
@@ -104,6 +106,7 @@ def complete_file(
     """
     begin = time.perf_counter()
     check_level(level)
+    check_point(point)
     check_output(source, target, safe_cells)
     check_apart("the output", target, {"the input": source})
     check_replaced(target, "result", safety.force)
@@ -112,21 +115,25 @@ def complete_file(
         check_apart("the model", model, {"the input": source, "the output": target})
         check_replaced(model, "model", safety.force)
     with noting_warnings() as noted:
-        container, notes = _open(source, modes, value, fill, gaps=True, reading=reading)
+        container, notes = _open(
+            source, modes, value, fill, gaps=True, reading=reading, point=point
+        )
         observed = container.observations
         chosen, chosen_notes = choose_likelihood(likelihood, observed)
         ring = TensorRing(likelihood=chosen, **settings)
         with safety.interruptible(ring) as ended:
             keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
             ring.fit_observations(observed, container.labels, container.kind, keep, found)
-    completion = fill_gaps(container, ring, level, [*notes, *chosen_notes, *ended])
+    completion = fill_gaps(
+        container, Asked(ring, level, point=point), [*notes, *chosen_notes, *ended]
+    )
     write_completion(target, completion, safe_cells, source)
     if model is not None:
         remember(ring, source)
         ring.save(model)
     told = list(completion.notes)
     if extension(target) == ".npy":
-        told.append("A .npy file holds the mean only; .npz also holds std, lower and upper.")
+        told.append(f"A .npy file holds the {point} only; .npz also holds std, lower and upper.")
     return {
         "input": source,
         "output": target,
@@ -223,6 +230,7 @@ def _open(
     fill: str = "missing",
     gaps: bool = False,
     reading: Reading = PLAINLY,
+    point: str = "mean",
 ) -> tuple[Container, list[str]]:
     """Open a file as a container, of which there must be `gaps` to fill or not.
 
@@ -234,7 +242,7 @@ def _open(
     notes = ["Key and value columns were recognised by their types, not named."] if guessed else []
     if not gaps:
         return open_container(data, *named, fill), notes
-    container, told = open_gaps(data, *named, fill, mask=reading.mask)
+    container, told = open_gaps(data, *named, fill, mask=reading.mask, point=point)
     return container, notes + told
 
 

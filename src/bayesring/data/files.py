@@ -45,7 +45,7 @@ TEXTS = (".csv", ".csv.gz", ".tsv")
 SHEETS = (".xlsx",)
 ARRAYS = (".npy", ".npz")
 LABELLED = (".nc", ".zarr")
-STATISTICS = ("mean", "std", "lower", "upper")
+POINTS, SPREADS = ("mean", "median"), ("std", "lower", "upper")
 NOWHERE = Surroundings({}, {})
 STANDARD = "-"
 """Name of the standard streams."""
@@ -203,7 +203,7 @@ def write_completion(
     if source is not None and kind in LABELLED:
         done = f"bayesring complete: gaps filled, with {completion.level:.0%} intervals"
         around = read_surroundings(source, lambda: _reading(source, extension(source)), done)
-    write_statistics(path, {name: getattr(completion, name) for name in STATISTICS}, around)
+    write_statistics(path, completion.statistics, around)
 
 
 def write_statistics(
@@ -240,10 +240,10 @@ def write_table(path: str, table: Any, safe_cells: bool = False) -> None:
 
 
 def write_arrays(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write named arrays; .npy holds the mean only."""
+    """Write named arrays; .npy holds the first only, the mean or the median."""
     with replacing(path) as temporary, open(temporary, "wb") as file:
         if extension(path) == ".npy":
-            np.save(file, arrays["mean"])
+            np.save(file, next(iter(arrays.values())))
         else:
             np.savez(file, **dict[str, Any](arrays))
 

@@ -30,6 +30,7 @@ TEMPERATURES = (
 )
 WORDS = {
     "mean": "{name}, gaps filled",
+    "median": "{name}, gaps filled by medians",
     "std": "standard deviation of {name}",
     "lower": "lower end of the {level:.3g} % interval of {name}",
     "upper": "upper end of the {level:.3g} % interval of {name}",
@@ -41,7 +42,7 @@ class Statistic(NamedTuple):
     """What a result is."""
 
     name: str
-    """mean, std, lower or upper."""
+    """mean, median, std, lower or upper."""
     keeps: bool
     """Whether a known cell has its value; otherwise it is zero."""
     level: float

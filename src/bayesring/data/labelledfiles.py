@@ -78,9 +78,9 @@ def write_labelled(
     dataset = dataset.drop_encoding()
     for name, encoding in (encodings | of_coordinates).items():
         dataset[name].encoding = encoding
-    others = [name for name in statistics if name != "mean"]
-    known = str(dataset["mean"].attrs.get(ANCILLARY, "")).split()
-    dataset["mean"].attrs[ANCILLARY] = " ".join(dict.fromkeys([*known, *others]))
+    point, *others = statistics
+    known = str(dataset[point].attrs.get(ANCILLARY, "")).split()
+    dataset[point].attrs[ANCILLARY] = " ".join(dict.fromkeys([*known, *others]))
     dataset.attrs = around.attributes
     if kind == ".nc":
         dataset.to_netcdf(path, engine="h5netcdf")

@@ -42,7 +42,12 @@ class Prediction(NamedTuple):
 
     def columns(self, point: str = "mean") -> dict[str, FloatArray]:
         """By name; the first may hold medians, and is called so."""
-        return dict(zip((point, *self._fields[1:]), self, strict=True))
+        return dict(zip(self.names(point), self, strict=True))
+
+    @classmethod
+    def names(cls, point: str = "mean") -> tuple[str, ...]:
+        """Of the columns."""
+        return (point, *cls._fields[1:])
 
 
 @dataclass(frozen=True)
