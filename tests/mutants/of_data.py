@@ -11,6 +11,9 @@ LABELS = "tests/test_labels.py::"
 WRITING = "tests/test_writing.py::"
 CSV = "tests/test_files.py::"
 COMPLETION = "tests/test_completion.py::"
+WRITING_STORES = "tests/test_writing_stores.py::"
+WRITING_LEFTOVERS = "tests/test_writing_leftovers.py::"
+COMPLETION_TABLES = "tests/test_completion_tables.py::"
 HELD_OUT = FILES + "test_held_out_rows_are_neither_learned_from_nor_chosen_by"
 
 DATA = [
@@ -222,7 +225,7 @@ DATA = [
         "data/longtables.py",
         "np.concatenate([self.coded.coords[self._asked], self.appended])",
         "np.concatenate([self.appended, self.coded.coords[self._asked]])",
-        (COMPLETION + "test_gaps_and_absent_cells_get_their_own_predictions",),
+        (COMPLETION_TABLES + "test_gaps_and_absent_cells_get_their_own_predictions",),
     ),
     Mutant(
         "a temporary file stays behind after an error",
@@ -244,42 +247,42 @@ DATA = [
         "        if held is not None:\n            path.unlink(missing_ok=True)\n"
         "            os.close(held)\n",
         "        path.unlink(missing_ok=True)\n",
-        (WRITING + "test_the_temporary_file_of_a_writer_at_work_is_left_alone",),
+        (WRITING_LEFTOVERS + "test_the_temporary_file_of_a_writer_at_work_is_left_alone",),
     ),
     Mutant(
         "temporary files are removed before their writer can lock them",
         "data/writing.py",
         "if time.time() - path.stat().st_mtime < seconds:",
         "if False:",
-        (WRITING + "test_young_temporary_files_are_left_alone",),
+        (WRITING_LEFTOVERS + "test_young_temporary_files_are_left_alone",),
     ),
     Mutant(
         "temporary files of other names are removed too",
         "data/writing.py",
         "if found and is_ours(found[1]) and",
         "if found and",
-        (WRITING + "test_what_killed_writers_left_is_removed_and_nothing_else",),
+        (WRITING_LEFTOVERS + "test_what_killed_writers_left_is_removed_and_nothing_else",),
     ),
     Mutant(
         "a writer does not lock its temporary file",
         "data/writing.py",
         "            held = _hold(temporary)\n",
         "",
-        (WRITING + "test_the_temporary_file_of_a_writer_at_work_is_left_alone",),
+        (WRITING_LEFTOVERS + "test_the_temporary_file_of_a_writer_at_work_is_left_alone",),
     ),
     Mutant(
         "a folder that came meanwhile is replaced",
         "data/writing.py",
         "            _check_present(text, place, folder_format)\n            _swap",
         "            _swap",
-        (WRITING + "test_a_file_put_into_a_store_meanwhile_is_not_lost",),
+        (WRITING_STORES + "test_a_file_put_into_a_store_meanwhile_is_not_lost",),
     ),
     Mutant(
         "a store that could not be replaced is not put back",
         "data/writing.py",
         "                os.rename(old, place)\n",
         "                pass\n",
-        (WRITING + "test_a_store_that_cannot_be_renamed_stays",),
+        (WRITING_STORES + "test_a_store_that_cannot_be_renamed_stays",),
     ),
     Mutant(
         "a new file does not keep the rights of the old one",

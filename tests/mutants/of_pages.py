@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 CLI = "tests/test_cli.py::"
+INTERRUPTS = "tests/test_cli_interrupts.py::"
+OUTPUTS = "tests/test_cli_outputs.py::"
 POINT = "tests/test_point.py::"
 NUMBERS = "tests/report/test_numbers.py::"
 PAGE = "tests/report/test_page.py::"
@@ -36,42 +38,42 @@ COMMAND = [
         "command/groups.py",
         "opt.length_in(self.warmup)",
         "opt.length_in(self.draws)",
-        (CLI + "test_an_interrupted_command_writes_only_if_asked",),
+        (INTERRUPTS + "test_an_interrupted_command_writes_only_if_asked",),
     ),
     Mutant(
         "a model takes the place of its data",
         "command/workflows.py",
         '    check_apart("the model", model, {"the input": source})\n',
         "",
-        (CLI + "test_a_model_has_a_file_of_its_own",),
+        (OUTPUTS + "test_a_model_has_a_file_of_its_own",),
     ),
     Mutant(
         "an interrupted fit is written though nobody asked for it",
         "command/workflows.py",
         "if not (self.partial and getattr(",
         "if not (getattr(",
-        (CLI + "test_an_interrupted_command_writes_only_if_asked",),
+        (INTERRUPTS + "test_an_interrupted_command_writes_only_if_asked",),
     ),
     Mutant(
         "the checkpoint of a command is not used",
         "command/workflows.py",
         "                keep, found = safety.checkpoint, ",
         "                keep, found = NOTHING_KEPT, ",
-        (CLI + "test_commands_go_on_from_their_checkpoint",),
+        (INTERRUPTS + "test_commands_go_on_from_their_checkpoint",),
     ),
     Mutant(
         "the density counts repeated cells twice",
         "command/preview.py",
         "density=distinct / prod(observed.shape)",
         "density=len(observed.values) / prod(observed.shape)",
-        (CLI + "test_dry_run_without_gaps",),
+        ("tests/test_dry_run.py::test_dry_run_without_gaps",),
     ),
     Mutant(
         "interrupts end with the code of an error",
         "command/ending.py",
         "code = INTERRUPTED if stopped else WRONG",
         "code = WRONG",
-        (CLI + "test_an_interrupted_command_writes_only_if_asked",),
+        (INTERRUPTS + "test_an_interrupted_command_writes_only_if_asked",),
     ),
     Mutant(
         "a seed is not passed on",

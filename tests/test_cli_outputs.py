@@ -1,0 +1,133 @@
+"""What commands may write is looked at before any work: folders, pipes, files of their own."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.shell import KEYS, QUICK, call_main, run, small_table
+
+
+@pytest.fixture(scope="module")
+def text():
+    return small_table()
+
+
+@pytest.fixture
+def source(text, tmp_path):
+    (tmp_path / "in.csv").write_text(text)
+    return tmp_path / "in.csv"
+
+
+@pytest.fixture(scope="module")
+def model(text, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "in.csv").write_text(text)
+    run("fit", folder / "in.csv", *KEYS, "-o", folder / "model.ring", *QUICK)
+    return folder / "model.ring"
+
+
+COMMANDS = {
+    "complete": ["complete", "{in}", *KEYS, "-o", "{bad}"],
+    "complete with a model": ["complete", "{in}", *KEYS, "-o", "{out}", "--model", "{bad}"],
+    "fit": ["fit", "{in}", *KEYS, "-o", "{bad}"],
+    "fit to a stream": ["fit", "x.parquet", *KEYS, "--inference", "online-em", "-o", "{bad}"],
+    "predict": ["predict", "{model}", "{in}", "-o", "{bad}"],
+    "report": ["report", "{model}", "-o", "{bad}"],
+    "demo": ["demo", "--table", "{bad}"],
+}
+BAD = {
+    "folder.csv": "it is a folder, but a file is required.",
+    "nowhere/x.csv": "there is no folder ",
+    "in.csv/x.csv": "in.csv is not a folder.",
+    "pipe.csv": "it is a pipe, but a file is required.",
+    "loop.csv": "its symbolic links lead in a circle.",
+    "/proc/x.csv": "no file can be created in the folder /proc.",
+}
+
+
+def forbid_work(monkeypatch):
+    """Make anything that takes long fail, so that it is not done before the checks."""
+
+    def work(*_, **__):
+        raise AssertionError("work was done before the destination was looked at.")
+
+    for name in ("read_data", "ParquetRows", "TensorRing"):
+        monkeypatch.setattr(f"bayesring.command.workflows.{name}", work)
+    for name in ("read_data", "load"):
+        monkeypatch.setattr(f"bayesring.command.judged.{name}", work)
+    for name in ("ushcn_table", "run_demo"):
+        monkeypatch.setattr(f"bayesring.command.demo.{name}", work)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("bad", BAD)
+def test_destinations_are_looked_at_before_any_work(
+    monkeypatch, capsys, source, model, command, bad
+):
+    folder = source.parent
+    (folder / "folder.csv").mkdir()
+    (folder / "folder.csv" / "thesis.txt").write_text("ten years")
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "loop.csv").symlink_to("loop.csv")
+    before = sorted(folder.rglob("*"))
+    forbid_work(monkeypatch)
+    places = {"{in}": source, "{out}": folder / "out.csv", "{model}": model}
+    arguments = [
+        places.get(each, str(each).replace("{bad}", str(folder / bad)))
+        for each in COMMANDS[command]
+    ]
+    assert call_main(monkeypatch, *arguments) == 2
+    shown = capsys.readouterr().err
+    assert BAD[bad] in shown
+    assert shown.count("\n") == 1
+    assert shown.startswith("error: ")
+    assert sorted(folder.rglob("*")) == before
+    assert (folder / "folder.csv" / "thesis.txt").read_text() == "ten years"
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("file", "file is not a folder."),
+        ("file/sub", "file is not a folder."),
+        ("/proc/x", "/proc."),
+    ],
+)
+def test_the_demo_looks_at_its_folder_before_any_work(monkeypatch, capsys, tmp_path, out, message):
+    forbid_work(monkeypatch)
+    (tmp_path / "file").write_text("old")
+    assert call_main(monkeypatch, "demo", "--out", tmp_path / out) == 2
+    assert message in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_the_demo_looks_at_each_of_its_files_before_any_work(monkeypatch, capsys, tmp_path):
+    forbid_work(monkeypatch)
+    (tmp_path / "report.md").mkdir()
+    assert call_main(monkeypatch, "demo", "--out", tmp_path) == 2
+    assert "report.md cannot be written: it is a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["complete", "{in}", "-o", "{out}", "--model", "{in}"], "is that of the input."),
+        (["complete", "{in}", "-o", "{out}", "--model", "{out}"], "is that of the output."),
+        (["complete", "{in}", "-o", "{link}", "--model", "{out}"], "is that of the output."),
+        (["fit", "{in}", "-o", "{in}"], "the model needs a file of its own, but"),
+        (["predict", "{in}", "{in}", "-o", "{in}"], "is that of the model."),
+        (["report", "{in}", "-o", "{in}"], "the report needs a file of its own, but"),
+    ],
+)
+def test_a_model_has_a_file_of_its_own(monkeypatch, capsys, source, text, arguments, message):
+    forbid_work(monkeypatch)
+    link = source.with_name("link.csv")
+    link.symlink_to("out.csv")
+    places = {"{in}": source, "{out}": source.with_name("out.csv"), "{link}": link}
+    assert call_main(monkeypatch, *(places.get(each, each) for each in arguments)) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert shown.count("\n") == 1
+    assert source.read_text() == text
