@@ -332,6 +332,23 @@ def test_dialects_and_masks_of_the_shell(folder, text):
     assert found.loc[found["site"] != "D", "mean"].notna().all()
 
 
+def test_spreadsheets_in_and_out(folder, text, tmp_path):
+    table = pd.read_csv(folder / "in.csv", dtype={"code": str})
+    table.to_excel(tmp_path / "in.xlsx", index=False)
+    out, model = tmp_path / "out.xlsx", tmp_path / "m.ring"
+    given = ["complete", tmp_path / "in.xlsx", "-o", out, *NAMED, *QUICK, "--model", model]
+    for _ in range(2):  # a result of the first run is replaced by the second
+        result = run(*given, "--order", "day")
+        assert result.exit_code == 0, result.exception
+    found = pd.read_excel(out, dtype={"code": str})
+    assert list(found)[-5:] == ["t", "mean", "std", "lower", "upper"]
+    np.testing.assert_array_equal(found["mean"].notna(), True)
+    assert found["code"].tolist() == table["code"].tolist()
+    assert run("predict", model, tmp_path / "in.xlsx", "-o", out).exit_code == 0
+    assert run("forecast", model, 1, "-o", out, "--mode", "day").exit_code == 0
+    assert set(pd.read_excel(out)["day"].astype(str)) == {"2020-01-08"}
+
+
 def test_online_em_completes(folder):
     arguments = ["complete", folder / "in.csv", "-o", folder / "em.csv", *NAMED]
     result = run(

@@ -89,7 +89,7 @@ def with_one_value(table):
 TRAPS = {
     with_spaces: "2 labels of 'station' differ from another only in spaces or case, such as 'Oslo'",
     with_case: "6 labels of 'station' differ from another only in spaces or case",
-    with_accents: "1 label of 'station' differ from another only in spaces or case",
+    with_accents: "1 label of 'station' differs from another only in spaces or case",
     with_code: "2 values are -999, far from all others",
     with_slip: "The value 1230 in row 11 of the known ones is far outside the rest",
     with_two_slips: "The value 1230 in row 11",
@@ -268,5 +268,5 @@ def test_labels_of_files_are_looked_at_too(tmp_path, rng):
     )
     table.to_parquet(tmp_path / "table.parquet")
     ring = TensorRing(1, inference="online-em", epochs=2, chains=1, draws=5, progress=False)
-    with pytest.warns(DataWarning, match="differ from another only in spaces or case"):
+    with pytest.warns(DataWarning, match="differs from another only in spaces or case"):
         ring.fit(tmp_path / "table.parquet", modes=["site", "kind", "year"], value="y")

@@ -66,7 +66,8 @@ def _sentence(error: Any, kinds: set[str]) -> str:
         sentence = str(error.format_message()).rstrip(".")
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "bayesring"
-        return f"{sentence}; {command} --help shows what there is."
+        mark = "" if sentence.endswith("?") else ";"
+        return f"{sentence}{mark} {command} --help shows what there is."
     if isinstance(error, MemoryError):
         return "there is not enough memory; fewer draws or a smaller rank need less."
     if isinstance(error, EXPECTED):

@@ -166,7 +166,8 @@ def forecast_file(
     check_apart("the output", target, {"the model": model, "the cells": cells})
     check_replaced(target, "result", force)
     ring = load(model)
-    family = {None: ARRAYS, "xarray": LABELLED}.get(ring.table_kind_, TABLES)
+    tables = (*TABLES, *SHEETS)
+    family = {None: ARRAYS, "xarray": LABELLED}.get(ring.table_kind_, tables)
     if extension(target) not in family:
         raise ValueError(
             f"{target} cannot hold the forecast of {model}; choose one of the extensions "
@@ -185,7 +186,7 @@ def forecast_file(
         )
     with noting_warnings() as noted:
         found = ring.forecast(steps, mode=mode, cells=X, level=level)
-    if family is TABLES:
+    if family is tables:
         rows = len(found)
         write_table(target, in_arrow(found), safe_cells)
     else:

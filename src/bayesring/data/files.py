@@ -196,7 +196,7 @@ def write_completion(
     see `bayesring.data.csvfiles.write_csv`.
     """
     kind = extension(path)
-    if kind in TABLES:
+    if kind in (*TABLES, *SHEETS):
         write_table(path, completion.table, safe_cells)
         return
     around = NOWHERE

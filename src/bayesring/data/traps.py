@@ -111,9 +111,9 @@ def _alike(levels: NDArray[Any], name: str) -> Iterator[str]:
     if pairs:
         one, other = pairs[0]
         yield (
-            f"{len(pairs):,} label{'s' * (len(pairs) != 1)} of {name!r} differ from another only "
-            f"in spaces or case, such as {shown(one)} and {shown(other)}: they are taken as "
-            "different."
+            f"{len(pairs):,} label{'s' * (len(pairs) != 1)} of {name!r} "
+            f"differ{'s' * (len(pairs) == 1)} from another only in spaces or case, such as "
+            f"{shown(one)} and {shown(other)}: they are taken as different."
         )
 
 
