@@ -82,9 +82,13 @@ def test_one_seed_one_answer_on_any_number_of_threads():
 
 
 def test_online_em_can_be_checked_too():
-    found = fit(5, inference="online-em", epochs=20).check()
+    model = fit(5, inference="online-em", epochs=20)
+    found = model.check()
     assert found.ranks.shape[0] == selfcheck.REFITS
     assert found.believable, found
+    assert model.check(n_fits=3).ranks.shape[0] == 3
+    with pytest.raises(ValueError, match="n_fits must be an integer of at least 2, got 1"):
+        model.check(n_fits=1)
 
 
 def test_without_training_data_it_says_what_is_missing():

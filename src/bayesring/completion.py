@@ -226,7 +226,7 @@ def open_gaps(
 
 def fill_gaps(container: Container, asked: Asked, notes: Sequence[str] = ()) -> Completion:
     """Fill what is missing by a ring that was fitted to what is known."""
-    ring, level, _, point = asked
+    ring, level, point = asked.model, asked.level, asked.point
     missing, posterior = container.missing, ring.posterior_
     coords = turned(renumbered_in(container.labels, ring.labels_, missing), ring.symmetric_)
     nothing = Prediction(*np.empty((4, 0)))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from bayesring.checks import check_count
 from bayesring.data.features import Features
 from bayesring.data.labels import Labels
 from bayesring.data.observations import Observations, standardised
@@ -84,11 +85,11 @@ class Inspecting(Reporting):
         if found.problems:
             warnings.warn(" ".join(found.problems), DiagnosticWarning, stacklevel=stacklevel)
 
-    def check(self) -> SelfCheck:
+    def check(self, n_fits: int = selfcheck.REFITS) -> SelfCheck:
         """Whether the intervals can be believed on this table, by simulation.
 
-        Values are simulated from 20 of the kept draws at the training cells; together with the
-        observed ones, at most 5,000 in all, most of them are fitted anew at the rank found, and
+        Values are simulated from `n_fits` of the kept draws at the training cells; together with
+        the observed ones, at most 5,000 in all, most of them are fitted anew at the rank found, and
         the others are looked up in their predictive distributions. No more scans are made than the
         fit took. The observed values are compared with the draws, too. ``print(ring.check())``
         says in a sentence what came out; see `bayesring.infer.selfcheck`.
@@ -105,6 +106,7 @@ class Inspecting(Reporting):
         True
         """
         posterior, data = self._posterior(), self.observed_
+        check_count(n_fits, "n_fits", 2)
         if data is None:
             raise ValueError(
                 "check() simulates values at the training cells, but the model has not kept them: "
@@ -122,10 +124,11 @@ class Inspecting(Reporting):
             data,
             self.seed_,
             scans,
+            n_fits,
         )
         from bayesring.progress import step_progress
 
-        with step_progress(bool(getattr(self, "progress", False)), selfcheck.REFITS) as step:
+        with step_progress(bool(getattr(self, "progress", False)), n_fits) as step:
             return selfcheck.run(fitted, posterior.engine, step)
 
     def to_datatree(self, X: Any = None) -> Any:

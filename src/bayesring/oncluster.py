@@ -90,6 +90,8 @@ class Asked(NamedTuple):
     level: float
     noise: bool | None = None
     point: str = "mean"
+    exposure: Any = None
+    """One number, or the name of a column."""
 
     @property
     def columns(self) -> dict[str, float]:
@@ -102,6 +104,10 @@ def predict_frame(cells: Any, asked: Asked) -> Any:
     from bayesring.engine.dask import map_frames
 
     names = list(asked.model.labels_.names)
+    if not (asked.exposure is None or np.ndim(asked.exposure) == 0):
+        raise ValueError(
+            "exposure must be a number, or a column of the Dask DataFrame by its name."
+        )
     for name in names:
         if name not in cells.columns:
             raise ValueError(
@@ -139,7 +145,8 @@ def _predicted(part: Any, asked: Asked) -> Any:
     """Predictions for a partition; runs on a worker."""
     if not len(part):
         return part[list(asked.model.labels_.names)].assign(**asked.columns)
-    return asked.model.predict_table(part, asked.level, noise=asked.noise, point=asked.point)
+    _, level, noise, point, exposure = asked
+    return asked.model.predict_table(part, level, noise=noise, point=point, exposure=exposure)
 
 
 def _filled(part: Any, asked: Asked) -> Any:

@@ -74,14 +74,21 @@ class Predicting(Inspecting):
     description_: Mapping[str, Any]
 
     def predict(
-        self, X: Any, return_std: bool = False, *, noise: bool = True, point: str = "mean"
+        self,
+        X: Any,
+        return_std: bool = False,
+        *,
+        point: str = "mean",
+        noise: bool = True,
+        exposure: Any = None,
     ) -> Any:
         """Posterior mean of a new observation at each row of `X`, (n,); Bernoulli: P(y = 1).
 
         Or its median, with ``point="median"``. With `return_std`, also return the standard
         deviation of a new observation, or with ``noise=False`` that of the mean or probability
-        alone. `X` holds coordinates or is a table with the key columns of the fit. Labels
-        unknown to the fit are predicted as described in
+        alone. `X` holds coordinates or is a table with the key columns of the fit. Counts are those
+        of an `exposure` of one, unless it is given: one number, one per row, or the name of a
+        column of `X`. Labels unknown to the fit are predicted as described in
         `bayesring.posterior.unseen`, with a warning unless their mode is ordered.
 
         Returns
@@ -96,19 +103,22 @@ class Predicting(Inspecting):
         ((2,), True)
         """
         check_point(point)
+        X = loaded(X, "X")
         posterior, coords = self._locate(X)
         levels = (0.5,) if point == "median" else ()
+        given = inputs.exposures(X, exposure, coords, posterior.likelihood)
         with self._shown(posterior, len(coords)) as shown:
-            mean, deviation, *median = shown.described(coords, levels, noise)
+            mean, deviation, *median = shown.described(coords, levels, noise, given)
         mean = median[0] if median else mean
         return (mean, deviation) if return_std else mean
 
     def predict_interval(
-        self, X: Any, level: float = 0.9, *, noise: bool = True
+        self, X: Any, level: float = 0.9, *, noise: bool = True, exposure: Any = None
     ) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends of the central interval of a new observation, (n,) each.
 
-        With ``noise=False`` the interval is for its mean or probability.
+        With ``noise=False`` the interval is for its mean or probability; `exposure` is as for
+        `predict`.
 
         Returns
         -------
@@ -121,19 +131,27 @@ class Predicting(Inspecting):
         >>> bool(lower[0] < upper[0])
         True
         """
+        X = loaded(X, "X")
         posterior, coords = self._locate(X)
+        given = inputs.exposures(X, exposure, coords, posterior.likelihood)
         with self._shown(posterior, len(coords)) as shown:
-            return shown.interval(coords, check_level(level), noise)
+            return shown.interval(coords, check_level(level), noise, given)
 
     def predict_table(
-        self, cells: Any, level: float = 0.9, *, noise: bool | None = None, point: str = "mean"
+        self,
+        cells: Any,
+        level: float = 0.9,
+        *,
+        point: str = "mean",
+        noise: bool | None = None,
+        exposure: Any = None,
     ) -> Any:
         """Table of the same type as `cells`, with its key columns, mean, std, lower and upper.
 
         The interval has probability `level`. It is for a new observation or, if values are binary,
         for the probability of a one, unless `noise` says otherwise. With ``point="median"`` the
-        column of means holds medians and is called so. A Dask DataFrame gives a Dask DataFrame,
-        which the workers compute.
+        column of means holds medians and is called so. `exposure` is as for `predict`. A Dask
+        DataFrame gives a Dask DataFrame, which the workers compute.
 
         Returns
         -------
@@ -151,7 +169,7 @@ class Predicting(Inspecting):
         check_point(point)
         if is_dask(cells):
             self._posterior()
-            return predict_frame(cells, Asked(self, check_level(level), noise, point))
+            return predict_frame(cells, Asked(self, check_level(level), noise, point, exposure))
         cells = loaded(cells, "cells")
         posterior, coords = self._locate(cells)
         if not inputs.is_labelled(cells, self.labels_):
@@ -159,8 +177,9 @@ class Predicting(Inspecting):
                 f"cells must be a table with the key columns {list(self.labels_.names)} of the "
                 f"fit, got {type(cells).__name__}; for coordinates use predict."
             )
+        given = inputs.exposures(cells, exposure, coords, posterior.likelihood)
         with self._shown(posterior, len(coords)) as shown:
-            found = shown.summarise(coords, check_level(level), noise, point)
+            found = shown.summarise(coords, check_level(level), noise, point, given)
         return inputs.beside_keys(cells, self.labels_, found.columns(point))
 
     def predict_tensor(self, return_std: bool = False, *, noise: bool = True) -> Any:
@@ -195,12 +214,17 @@ class Predicting(Inspecting):
         return tensor(labels, numbers, STATISTICS[statistic])
 
     def sample(
-        self, X: Any, n_draws: int = 100, *, random_state: int | Generator | None = None
+        self,
+        X: Any,
+        n_draws: int = 100,
+        *,
+        exposure: Any = None,
+        random_state: int | Generator | None = None,
     ) -> FloatArray:
         """Joint predictive draws (n_draws, n), noise included; each row is one draw of all cells.
 
         Their quantiles are the ends of `predict_interval` at every level, up to chance. The same
-        every time, unless `random_state` says otherwise.
+        every time, unless `random_state` says otherwise. `exposure` is as for `predict`.
 
         Returns
         -------
@@ -212,6 +236,7 @@ class Predicting(Inspecting):
         >>> ring.sample([[3, 4, 5], [0, 0, 0]], n_draws=30).shape
         (30, 2)
         """
+        X = loaded(X, "X")
         posterior, coords = self._locate(X)
         own = aside(self.seed_, Purpose.SAMPLE) if random_state is None else random_state
         rng, n_draws = np.random.default_rng(own), check_count(n_draws, "n_draws", 1)
@@ -220,8 +245,9 @@ class Predicting(Inspecting):
             f"the work on {n_draws} draws of {len(coords):,} cells",
             "ask for fewer draws at a time, with another random_state each.",
         )
+        given = inputs.exposures(X, exposure, coords, posterior.likelihood)
         with self._shown(posterior, len(coords)) as shown:
-            return shown.sample(rng, coords, n_draws)
+            return shown.sample(rng, coords, n_draws, given)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions, or the mean log score if values are discrete.

@@ -115,7 +115,7 @@ KINDS = [
     Mutant(
         "binary: predictions are not calibrated",
         "posterior/posterior.py",
-        "fitted = self.likelihood.moved(fitted, nuisance, given)\n",
+        "fitted = self.likelihood.moved(fitted, nuisance, own)\n",
         "fitted = fitted * 1.0\n",
         FOLLOWS,
     ),
@@ -130,9 +130,9 @@ KINDS = [
     Mutant(
         "binary: samples are not calibrated",
         "posterior/posterior.py",
-        "samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance, given)\n",
+        "samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance, own)\n",
         "samples[:, rows] = self.likelihood.simulate(\n"
-        "                rng, self.entries(coords[rows])[chosen], nuisance, given\n"
+        "                rng, self.entries(coords[rows])[chosen], nuisance, own\n"
         "            )\n",
         FOLLOWS,
     ),

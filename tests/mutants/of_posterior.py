@@ -9,8 +9,37 @@ STORAGE = "tests/test_storage.py::"
 HOSTILE = "tests/test_hostile_models.py::"
 SUGGEST = "tests/test_interchange.py::"
 CONVERGENCE = "tests/test_convergence.py::"
+EXPOSURE = "tests/test_exposure.py::"
 
 POSTERIOR = [
+    Mutant(
+        "predictions ignore their exposure",
+        "posterior/posterior.py",
+        "self._given(cells[rows], given.at(rows))",
+        "self._given(cells[rows])",
+        (EXPOSURE + "test_means_are_proportional_to_exposure",),
+    ),
+    Mutant(
+        "exposures are those of other rows",
+        "posterior/posterior.py",
+        "coords[order], given.at(order), ",
+        "coords[order], given, ",
+        (EXPOSURE + "test_the_order_of_rows_does_not_change_a_bit",),
+    ),
+    Mutant(
+        "samples ignore their exposure",
+        "posterior/posterior.py",
+        "self._given(coords[rows], given.at(rows))",
+        "self._given(coords[rows])",
+        (EXPOSURE + "test_samples_have_the_exposure_of_their_row",),
+    ),
+    Mutant(
+        "exposures are taken by a likelihood that has none",
+        "data/inputs.py",
+        "    check_carried(given, likelihood)\n    return given\n",
+        "    return given\n",
+        (EXPOSURE + "test_other_likelihoods_have_no_exposure",),
+    ),
     Mutant(
         "probabilities may be off by as much as means",
         "posterior/convergence.py",

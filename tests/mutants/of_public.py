@@ -26,15 +26,15 @@ PUBLIC = [
     Mutant(
         "tables of predictions have the interval of 90 % at any level",
         "predicting.py",
-        "shown.summarise(coords, check_level(level), noise, point)",
-        "shown.summarise(coords, 0.9, noise, point)",
+        "shown.summarise(coords, check_level(level), noise, point, given)",
+        "shown.summarise(coords, 0.9, noise, point, given)",
         (SKLEARN + "test_predictions_are_arrays_whatever_was_given",),
     ),
     Mutant(
         "tables of predictions ignore whether noise was asked for",
         "predicting.py",
-        "shown.summarise(coords, check_level(level), noise, point)",
-        "shown.summarise(coords, check_level(level), point=point)",
+        "shown.summarise(coords, check_level(level), noise, point, given)",
+        "shown.summarise(coords, check_level(level), point=point, given=given)",
         (SKLEARN + "test_predictions_are_arrays_whatever_was_given",),
     ),
     Mutant(

@@ -21,6 +21,7 @@ from bayesring.data.extras import (
     ENDS,
     Extras,
     between,
+    check_carried,
     columns_of,
     given_arguments,
     positive_rows,
@@ -40,10 +41,21 @@ from bayesring.data.tables import (
     locate,
     make_table,
 )
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.likelihoods import Likelihood
+from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
 from bayesring.wording import shown
 
 NOTHING_MORE: Extras = MappingProxyType({})
+
+
+def exposures(X: Any, exposure: Any, coords: IntArray, likelihood: Likelihood) -> Given:
+    """What is given for predictions at the rows of `X`: a number, one per row, or a column."""
+    if exposure is None:
+        return NOTHING
+    frame = open_table(X, "X") if is_table(X) else None
+    given = Given(exposure=read_extras({"exposure": exposure}, len(coords), frame)["exposure"])
+    check_carried(given, likelihood)
+    return given
 
 
 def observe(

@@ -33,7 +33,7 @@ from bayesring.model.types import FloatArray, IntArray, RingState
 from bayesring.priors import RingPrior
 
 REFITS, MOST = 20, 5_000
-"""Refits, and observations of each at most, half of them simulated."""
+"""Refits by default, and observations of each at most, half of them simulated."""
 HELD, MOST_HELD = 0.2, 500
 """Share of them that is held back, and how many at most."""
 FEWEST_SCANS, MOST_SCANS = 10, 100
@@ -84,6 +84,8 @@ class CheckedFit(NamedTuple):
     seed: int
     scans: int
     """All scans of the fit, which the refits together do not exceed."""
+    n_fits: int = REFITS
+    """Refits."""
 
 
 def run(fitted: CheckedFit, engine: Engine, step: Callable[[str], None]) -> SelfCheck:
@@ -95,7 +97,7 @@ def run(fitted: CheckedFit, engine: Engine, step: Callable[[str], None]) -> Self
         step("refits of simulated data")
         return ranks
 
-    ranks = np.stack(engine.map_pieces(one, range(REFITS)))
+    ranks = np.stack(engine.map_pieces(one, range(fitted.n_fits)))
     return judged(ranks, scatter)
 
 
@@ -158,14 +160,14 @@ def observed_scatter(fitted: CheckedFit, engine: Engine) -> float:
         expected = likelihood.variance(entries, draws.nuisance[row], given)
         return float(np.mean(gaps**2)), float(np.mean(expected))
 
-    found, expected = np.mean(engine.map_pieces(one, range(REFITS)), axis=0)
+    found, expected = np.mean(engine.map_pieces(one, range(fitted.n_fits)), axis=0)
     return float(found / expected)
 
 
 def draw_of(fitted: CheckedFit, number: int) -> tuple[Draws, int]:
     """The draw that a refit simulates from: chains in turn, spread evenly over each."""
     draws = fitted.chains[number % len(fitted.chains)]
-    turns = -(-REFITS // len(fitted.chains))
+    turns = -(-fitted.n_fits // len(fitted.chains))
     turn = number // len(fitted.chains)
     return draws, (2 * turn + 1) * len(draws.flat) // (2 * turns)
 
@@ -191,7 +193,7 @@ def refit(fitted: CheckedFit, number: int) -> FloatArray:
         entries = _entries(draws, row, columns, held)
         truth = likelihood.mean(entries, draws.nuisance[row], given)
     below, counted = np.zeros(len(truth)), 0
-    scans = min(max(fitted.scans // REFITS, FEWEST_SCANS), MOST_SCANS)
+    scans = min(max(fitted.scans // fitted.n_fits, FEWEST_SCANS), MOST_SCANS)
     for scan in range(1, scans + 1):
         state, _ = gibbs.step(streams, scan, state, problem)
         if scan > scans // 2:

@@ -164,14 +164,19 @@ class Posterior:
         return mean, deviation
 
     def interval(
-        self, coords: IntArray, level: float, noise: bool = True
+        self, coords: IntArray, level: float, noise: bool = True, given: Given = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
         """Central interval of a new observation, or of its mean or probability if not `noise`."""
-        *_, lower, upper = self.described(coords, _ends(level), noise)
+        *_, lower, upper = self.described(coords, _ends(level), noise, given)
         return lower, upper
 
     def summarise(
-        self, coords: IntArray, level: float, noise: bool | None = None, point: str = "mean"
+        self,
+        coords: IntArray,
+        level: float,
+        noise: bool | None = None,
+        point: str = "mean",
+        given: Given = NOTHING,
     ) -> Prediction:
         """Moments and interval at once; with ``point="median"``, medians in place of means.
 
@@ -182,29 +187,33 @@ class Posterior:
         if noise is None:
             noise = not self.likelihood.binary
         levels = _ends(level) if point == "mean" else (*_ends(level), 0.5)
-        mean, deviation, lower, upper, *median = self.described(coords, levels, noise)
+        mean, deviation, lower, upper, *median = self.described(coords, levels, noise, given)
         return Prediction(median[0] if median else mean, deviation, lower, upper)
 
     def described(
-        self, coords: IntArray, levels: Sequence[float], noise: bool = True
+        self, coords: IntArray, levels: Sequence[float], noise: bool = True, given: Given = NOTHING
     ) -> FloatArray:
         """Mean, standard deviation, and quantiles at `levels`, (2 + k, n), of each cell once.
 
         Where cells are close together, many are computed by one matrix product, which is much
-        faster and equal up to rounding.
+        faster and equal up to rounding. Of what may be `given`, predictions use exposures.
         """
-        cells, places = self._distinct(coords)
+        if given.exposure is None:
+            cells, places = self._distinct(coords)
+        else:
+            order = np.lexsort((given.exposure, *coords.T[::-1]))
+            cells, given, places = coords[order], given.at(order), np.argsort(order)
         found = np.empty((2 + len(levels), len(cells)))
         nuisance = self.nuisance
 
         def fill(rows: IntArray, fitted: FloatArray) -> None:
-            given = self._given(cells[rows])
-            fitted = self.likelihood.moved(fitted, nuisance, given)
-            found[:2, rows] = self._moments_of(fitted, noise, given)
+            own = self._given(cells[rows], given.at(rows))
+            fitted = self.likelihood.moved(fitted, nuisance, own)
+            found[:2, rows] = self._moments_of(fitted, noise, own)
             if noise and levels:
-                found[2:, rows] = self.likelihood.quantiles(levels, fitted, nuisance, given)
+                found[2:, rows] = self.likelihood.quantiles(levels, fitted, nuisance, own)
             elif levels:
-                means = self.likelihood.mean(fitted, nuisance, given)
+                means = self.likelihood.mean(fitted, nuisance, own)
                 found[2:, rows] = np.quantile(means, levels, axis=0)
 
         self._map_cells(cells, fill)
@@ -222,9 +231,9 @@ class Posterior:
         numbers, places = np.unique(numbers, return_inverse=True)
         return np.stack(np.unravel_index(numbers, self.shape), axis=1), places
 
-    def _given(self, coords: IntArray) -> Given:
+    def _given(self, coords: IntArray, given: Given = NOTHING) -> Given:
         """What the likelihood needs to know about cells."""
-        return self.likelihood.locate(NOTHING, coords.T.__getitem__)
+        return self.likelihood.locate(given, coords.T.__getitem__)
 
     def _moments_of(
         self, fitted: FloatArray, noise: bool, given: Given
@@ -244,7 +253,9 @@ class Posterior:
         """Medians of new observations, or of their means."""
         return np.asarray(self.described(coords, (0.5,), noise)[2])
 
-    def sample(self, rng: Generator, coords: IntArray, n_draws: int) -> FloatArray:
+    def sample(
+        self, rng: Generator, coords: IntArray, n_draws: int, given: Given = NOTHING
+    ) -> FloatArray:
         """Joint predictive draws (n_draws, n): cells of one row share their ring and noise level.
 
         Uses distinct draws of the posterior as long as there are enough. If the likelihood was
@@ -255,9 +266,9 @@ class Posterior:
         chosen = order[np.arange(n_draws) % self.n_draws]
         samples = np.empty((n_draws, len(coords)))
         nuisance = self.nuisance[chosen]
-        for rows, fitted, given in self._moved_chunks(coords):
-            samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance, given)
-            self._calibrate(samples[:, rows], fitted, given)
+        for rows, fitted, own in self._moved_chunks(coords, given):
+            samples[:, rows] = self.likelihood.simulate(rng, fitted[chosen], nuisance, own)
+            self._calibrate(samples[:, rows], fitted, own)
         return self._restore(samples)
 
     def _calibrate(self, samples: FloatArray, fitted: FloatArray, given: Given) -> None:
@@ -334,11 +345,13 @@ class Posterior:
             samples[:, rows] = self.likelihood.simulate(rng, fitted, nuisance, own)
         return self._restore(samples)
 
-    def _moved_chunks(self, coords: IntArray) -> Iterator[tuple[slice, FloatArray, Given]]:
+    def _moved_chunks(
+        self, coords: IntArray, given: Given = NOTHING
+    ) -> Iterator[tuple[slice, FloatArray, Given]]:
         """Entries of some rows at a time as calibrated, with what the likelihood needs to know."""
         for rows, fitted in self._chunks(coords):
-            given = self._given(coords[rows])
-            yield rows, self.likelihood.moved(fitted, self.nuisance, given), given
+            own = self._given(coords[rows], given.at(rows))
+            yield rows, self.likelihood.moved(fitted, self.nuisance, own), own
 
     def tensor(self, noise: bool = True) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of every cell."""
