@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -18,56 +16,30 @@ from bayesring.featuring import attach
 from bayesring.posterior import explained
 from bayesring.posterior.posterior import _unflatten
 from bayesring.priors import Featured, Fixed, Smooth
-
-FEW = {"rank": 2, "warmup": 60, "draws": 40, "chains": 2, "random_state": 3, "progress": False}
-KEYS = ["station", "kind", "day"]
-N, KNOWN = 40, 30
-"""Stations, and those with observations."""
+from tests.described_stations import FEW, KEYS, KNOWN, N, fitted_with, simulated_stations
 
 
 @pytest.fixture(scope="module")
 def simulated():
-    """A ring whose stations follow two of four features but for a third of the variance."""
-    rng = np.random.default_rng(5)
-    x = rng.standard_normal((N, 4))
-    explained = x[:, :2] @ rng.standard_normal((2, 2))
-    stations = explained + 0.5 * rng.standard_normal((N, 2))
-    kinds, days = rng.standard_normal((6, 2)), rng.standard_normal((7, 2))
-    cores = (stations, kinds, days)
-    cells = np.argwhere(np.ones((N, 6, 7), dtype=bool))
-    truth = np.einsum("nr,nr,nr->n", *(g[i] for g, i in zip(cores, cells.T, strict=True)))
-    table = pd.DataFrame(cells, columns=KEYS)
-    table["station"] = [f"s{i:02d}" for i in cells[:, 0]]
-    table["value"] = truth + 0.1 * rng.standard_normal(len(truth))
-    features = pd.DataFrame(x, columns=list("abcd"))
-    others = (kinds.T @ kinds / 6) * (days.T @ days / 7)
-    parts = [np.trace(others @ np.cov(g.T)) for g in (explained, stations - explained)]
-    features.attrs["share"] = parts[0] / sum(parts)
-    features.insert(0, "station", [f"s{i:02d}" for i in range(N)])
-    known = cells[:, 0] < KNOWN
-    some = rng.random(len(cells)) < 0.5
-    return table[known & some], table[~known], features
+    return simulated_stations()
+
+
+@pytest.fixture(scope="module")
+def fitted(simulated):
+    table, _, features = simulated
+    return fitted_with(table, features)
+
+
+@pytest.fixture(scope="module")
+def fitted_to_known(simulated):
+    table, _, features = simulated
+    return fitted_with(table, features[:KNOWN])
 
 
 def error_and_coverage(ring, cells):
     low, high = ring.predict_interval(cells)
     inside = np.mean((low <= cells["value"]) & (cells["value"] <= high))
     return float(np.sqrt(np.mean((ring.predict(cells) - cells["value"]) ** 2))), inside
-
-
-@pytest.fixture(scope="module")
-def fitted(simulated):
-    table, _, features = simulated
-    ring = TensorRing(**FEW, order=None)
-    return ring.fit(table, value="value", modes=KEYS, features={"station": features})
-
-
-@pytest.fixture(scope="module")
-def fitted_to_known(simulated):
-    table, _, features = simulated
-    ring = TensorRing(**FEW, order=None)
-    known = features[:KNOWN]
-    return ring.fit(table, value="value", modes=KEYS, features={"station": known})
 
 
 def test_labels_without_observations_are_predicted_by_their_features(simulated, fitted):
@@ -143,48 +115,6 @@ def test_online_em_goes_on_with_features(simulated):
     found, _ = error_and_coverage(ring, rest)
     assert found < 0.5 * rest["value"].std()
     assert ring.features_[0].matrix.shape == (N, 4)
-
-
-def test_a_model_file_holds_the_features(simulated, fitted, fitted_to_known, tmp_path):
-    _, cells, features = simulated
-    fitted.save(tmp_path / "a.model")
-    found = load(tmp_path / "a.model")
-    np.testing.assert_array_equal(found.predict(cells), fitted.predict(cells))
-    fitted_to_known.save(tmp_path / "b.model")
-    found = load(tmp_path / "b.model").fold_in(None, features={"station": features})
-    expected = fitted_to_known.fold_in(None, features={"station": features})
-    np.testing.assert_array_equal(found.predict(cells), expected.predict(cells))
-
-
-def damaged(path, change, out):
-    """A copy of a model file whose description was changed."""
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w") as new:
-        for item in old.infolist():
-            data = old.read(item)
-            if item.filename == "description.json":
-                described = json.loads(data)
-                change(described)
-                data = json.dumps(described).encode()
-            new.writestr(item, data)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda d: d.pop("features"), "is unknown"),
-        (lambda d: d["features"].update({"9": {}}), "an object of modes"),
-        (lambda d: d["features"]["0"].update(names=["a"]), "at most|0.0 is allowed|0 is allowed"),
-        (lambda d: d["features"]["0"]["columns"].pop(), "do not make up"),
-        (lambda d: d["features"]["0"]["columns"][0].update(mean="x"), "must be a finite number"),
-        (lambda d: d["prior"].update(modes=[d["prior"]["modes"][1]]), "whose prior uses them"),
-        (lambda d: d["prior"]["modes"][0].update(features=[[1]]), "must be null"),
-    ],
-)
-def test_a_damaged_file_is_refused(change, message, fitted, tmp_path):
-    fitted.save(tmp_path / "whole.model")
-    damaged(tmp_path / "whole.model", change, tmp_path / "broken.model")
-    with pytest.raises(ValueError, match=message):
-        load(tmp_path / "broken.model")
 
 
 def test_one_seed_gives_one_result_on_any_number_of_threads(simulated, fitted):
