@@ -112,3 +112,19 @@ def test_oldest_releases_are_the_lower_bounds():
         wanted = lowest.split(".")
         assert pin[: len(wanted)] == wanted, name
         assert set(pin[len(wanted) :]) <= {"0"}, name
+
+
+def test_the_page_on_installing_lists_every_extra_and_what_it_installs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    assert rows.keys() == project["optional-dependencies"].keys()
+    for extra, packages in project["optional-dependencies"].items():
+        installs = rows[extra].rpartition(" | ")[2]
+        named = set(re.findall(r"\w+", installs)) - {"and"}
+        found = {re.match(r"\w+", each)[0] for each in packages}
+        if found == {"bayesring"}:
+            found = set(re.search(r"\[(.*)\]", packages[0])[1].split(","))
+        assert named == found or extra == "all", extra
+    first = re.search(r"pip install '\.\[(.*?)\]'", (ROOT / "README.md").read_text("utf-8"))[1]
+    assert set(first.split(",")) == {"files", "demo"}  # what the commands below it need
