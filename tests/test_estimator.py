@@ -149,7 +149,7 @@ def test_products_in_float32_change_little(fitted):
     one, two = fitted.predict(test), single.predict(test)
     assert not np.array_equal(one, two)
     assert metrics.rmse(one, two) < 0.1 * np.std(two)
-    with pytest.raises(ValueError, match="dtype must be 'float32', 'float64'"):
+    with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64', got 'float16'"):
         TensorRing(2, dtype="float16").fit(X, y)
 
 

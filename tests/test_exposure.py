@@ -111,3 +111,38 @@ def test_other_likelihoods_have_no_exposure(survey):
     ):
         with pytest.raises(ValueError, match="exposure was given, which the likelihood"):
             own.predict_interval(X, exposure=2.0)
+
+
+def new_site(hours):
+    """Eight counts an hour at a site that nobody has visited before, and a row without a count."""
+    cells = np.argwhere(np.ones((5, 4), dtype=bool))
+    table = pd.DataFrame(cells, columns=KEYS[1:]).assign(site=6, hours=hours, count=8.0 * hours)
+    table.loc[3, "count"] = np.nan
+    return table
+
+
+def test_new_labels_are_folded_in_with_their_exposure(ring):
+    table = new_site(4.0)
+    found = ring.fold_in(table, exposure="hours").predict(table)
+    assert 6 < found.mean() < 10
+    assert ring.fold_in(table).predict(table).mean() > 25
+    seen = table.dropna()
+    again = ring.fold_in(seen[KEYS], seen["count"], exposure=4.0)
+    np.testing.assert_array_equal(again.predict(table), found)
+    with pytest.raises(ValueError, match="exposure must be positive, got -1 in row 0"):
+        ring.fold_in(table, exposure=-1)
+    with pytest.raises(ValueError, match="exposure is that of observations, but X is None"):
+        ring.fold_in(None, features={"site": table}, exposure=2.0)
+
+
+def test_online_em_goes_on_with_exposures(survey):
+    online = FEW | {"inference": "online-em", "epochs": 40, "likelihood": "negative-binomial"}
+    named = {"modes": KEYS, "value": "count"}
+    stream = TensorRing(**online).fit(survey, **named, exposure="hours")
+    table = new_site(4.0)
+    stream.partial_fit(table, exposure="hours")
+    assert 6 < stream.predict(table).mean() < 10
+    assert stream.observed_.given.exposure.sum() == survey["hours"].sum() + 19 * 4.0
+    X, y = survey[KEYS].to_numpy(), survey["count"].to_numpy()
+    first = TensorRing(**online).partial_fit(X, y, exposure=survey["hours"].to_numpy())
+    assert first.observed_.given.exposure.sum() == survey["hours"].sum()

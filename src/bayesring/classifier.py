@@ -189,7 +189,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         super().partial_fit(X, codes, shape=shape, features=features)
         return self
 
-    def fold_in(
+    def fold_in(  # type: ignore[override]
         self,
         X: Any,
         y: Any = None,

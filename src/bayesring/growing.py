@@ -64,6 +64,7 @@ class Growing(Predicting):
         y: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
+        exposure: Any = None,
         features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """Go on with new observations; only for online EM. The first call fits.
@@ -72,8 +73,8 @@ class Growing(Predicting):
         they are kept (`observed_`), short chains over all observations give the draws.
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
-        `features` are those of new labels, if the fit had some; see `fit`. Interrupted, it leaves
-        the model as it was.
+        `exposure` is that of counts, one unless given, and `features` are those of new labels, if
+        the fit had some; see `fit`. Interrupted, it leaves the model as it was.
 
         Returns
         -------
@@ -94,9 +95,11 @@ class Growing(Predicting):
             )
         if not hasattr(self, "posterior_"):
             fit: Any = self.fit  # type: ignore[attr-defined]
-            return fit(X, y, shape=shape, features=features)  # type: ignore[no-any-return]
+            given = {"shape": shape, "exposure": exposure, "features": features}
+            return fit(X, y, **given)  # type: ignore[no-any-return]
         posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
-        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
+        exposed = (exposure, posterior.likelihood)
+        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape, exposed)
         posterior.check_values(data.values)
         data, labels, described, _ = grown(data, labels, features, self.features_, posterior.shape)
         labels = prolonged(labels, data.shape)
@@ -119,6 +122,7 @@ class Growing(Predicting):
         y: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
+        exposure: Any = None,
         features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """A new model that also knows the labels of new observations, without refitting.
@@ -126,9 +130,10 @@ class Growing(Predicting):
         Every row of `X` must have a label, or a coordinate, that the fit did not know: the day
         after the last, a new station. In every kept draw the slices of new labels are drawn given
         their observations; see `bayesring.posterior.folding`. Known slices, noise and rank stay as
-        they are, so it takes moments; after many new observations, fit anew. `features` are those
-        of new labels, if the fit had some; labels that only they have are known, too, and `X` may
-        be None then. This model does not change, and the new one does not go on with `partial_fit`.
+        they are, so it takes moments; after many new observations, fit anew. `exposure` is that of
+        counts, one unless given; see `fit`. `features` are those of new labels, if the fit had
+        some; labels that only they have are known, too, and `X` may be None then. This model does
+        not change, and the new one does not go on with `partial_fit`.
 
         Returns
         -------
@@ -145,12 +150,15 @@ class Growing(Predicting):
             raise ValueError("fold_in cannot be used with share; fit anew with the new labels.")
         if X is None and y is None and features is None:
             raise ValueError("X is None, but observations or features of new labels are required.")
+        if X is None and exposure is not None:
+            raise ValueError("exposure is that of observations, but X is None.")
         if X is None and features is not None:
             nothing = np.empty((0, len(posterior.shape)), dtype=np.int64)
             data = Observations(nothing, np.empty(0), posterior.shape)
             labels = self.labels_
         else:
-            data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape)
+            exposed = (exposure, posterior.likelihood)
+            data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape, exposed)
         more = grown(data, labels, features, self.features_, posterior.shape)
         data, labels, described, rows = more
         posterior.check_values(data.values)

@@ -106,7 +106,7 @@ class Predicting(Inspecting):
         X = loaded(X, "X")
         posterior, coords = self._locate(X)
         levels = (0.5,) if point == "median" else ()
-        given = inputs.exposures(X, exposure, coords, posterior.likelihood)
+        given = inputs.exposures(X, exposure, len(coords), posterior.likelihood)
         with self._shown(posterior, len(coords)) as shown:
             mean, deviation, *median = shown.described(coords, levels, noise, given)
         mean = median[0] if median else mean
@@ -133,7 +133,7 @@ class Predicting(Inspecting):
         """
         X = loaded(X, "X")
         posterior, coords = self._locate(X)
-        given = inputs.exposures(X, exposure, coords, posterior.likelihood)
+        given = inputs.exposures(X, exposure, len(coords), posterior.likelihood)
         with self._shown(posterior, len(coords)) as shown:
             return shown.interval(coords, check_level(level), noise, given)
 
@@ -177,7 +177,7 @@ class Predicting(Inspecting):
                 f"cells must be a table with the key columns {list(self.labels_.names)} of the "
                 f"fit, got {type(cells).__name__}; for coordinates use predict."
             )
-        given = inputs.exposures(cells, exposure, coords, posterior.likelihood)
+        given = inputs.exposures(cells, exposure, len(coords), posterior.likelihood)
         with self._shown(posterior, len(coords)) as shown:
             found = shown.summarise(coords, check_level(level), noise, point, given)
         return inputs.beside_keys(cells, self.labels_, found.columns(point))
@@ -245,7 +245,7 @@ class Predicting(Inspecting):
             f"the work on {n_draws} draws of {len(coords):,} cells",
             "ask for fewer draws at a time, with another random_state each.",
         )
-        given = inputs.exposures(X, exposure, coords, posterior.likelihood)
+        given = inputs.exposures(X, exposure, len(coords), posterior.likelihood)
         with self._shown(posterior, len(coords)) as shown:
             return shown.sample(rng, coords, n_draws, given)
 

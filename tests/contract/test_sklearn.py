@@ -253,7 +253,7 @@ def test_predictions_are_arrays_whatever_was_given(rng):
     medians = ring.predict_table(KEYS, 0.8, point="median")
     assert list(medians.columns) == [*KEYS.columns, "median", "std", "lower", "upper"]
     np.testing.assert_allclose(medians["median"], ring.predict(KEYS, point="median"), rtol=1e-7)
-    with pytest.raises(ValueError, match="point must be 'mean', 'median'"):
+    with pytest.raises(ValueError, match="point must be 'mean' or 'median'"):
         ring.predict_table(KEYS, point="mode")
     with pytest.raises(TypeError, match="cells must be a table with the key columns"):
         ring.predict_table(np.zeros((2, 3), int))

@@ -34,6 +34,13 @@ POSTERIOR = [
         (EXPOSURE + "test_samples_have_the_exposure_of_their_row",),
     ),
     Mutant(
+        "new labels are folded in as if every exposure were one",
+        "data/tables.py",
+        "sizes, given=given.at(known))",
+        "sizes)",
+        (EXPOSURE + "test_new_labels_are_folded_in_with_their_exposure",),
+    ),
+    Mutant(
         "exposures are taken by a likelihood that has none",
         "data/inputs.py",
         "    check_carried(given, likelihood)\n    return given\n",

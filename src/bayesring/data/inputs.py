@@ -48,12 +48,12 @@ from bayesring.wording import shown
 NOTHING_MORE: Extras = MappingProxyType({})
 
 
-def exposures(X: Any, exposure: Any, coords: IntArray, likelihood: Likelihood) -> Given:
-    """What is given for predictions at the rows of `X`: a number, one per row, or a column."""
+def exposures(X: Any, exposure: Any, n_rows: int, likelihood: Likelihood) -> Given:
+    """What is given of the rows of `X` besides values: a number, one per row, or a column."""
     if exposure is None:
         return NOTHING
     frame = open_table(X, "X") if is_table(X) else None
-    given = Given(exposure=read_extras({"exposure": exposure}, len(coords), frame)["exposure"])
+    given = Given(exposure=read_extras({"exposure": exposure}, n_rows, frame)["exposure"])
     check_carried(given, likelihood)
     return given
 
@@ -166,16 +166,27 @@ def _named(labels: Labels, modes: Sequence[str] | None) -> Labels:
 
 
 def observe_more(
-    X: Any, y: Any, shape: tuple[int, ...] | None, labels: Labels, known: tuple[int, ...]
+    X: Any,
+    y: Any,
+    shape: tuple[int, ...] | None,
+    labels: Labels,
+    known: tuple[int, ...],
+    exposed: tuple[Any, Likelihood],
 ) -> tuple[Observations, Labels]:
-    """Observations for a ring of shape `known`, which may grow, and its labels with new ones."""
+    """Observations for a ring of shape `known`, which may grow, and its labels with new ones.
+
+    `exposed` is the exposure, if any, and the likelihood that must be able to use it.
+    """
     X = loaded(X, "X")
+    exposure, likelihood = exposed
+    given = NOTHING if exposure is None else exposures(X, exposure, len(X), likelihood)
     if is_labelled(X, labels):
         if shape is not None:
             raise ValueError("shape is for coordinates; the labels of a table say how many it has.")
-        return code_more(open_table(X, "X"), labels, known, y)
+        return code_more(open_table(X, "X"), labels, known, y, given)
     coords = check_coordinates(X, order=len(known))
-    return check_observations(coords, y, check_grown(shape, coords, known)), labels
+    data = check_observations(coords, y, check_grown(shape, coords, known))
+    return data._replace(given=given), labels
 
 
 def is_labelled(X: Any, labels: Labels) -> bool:

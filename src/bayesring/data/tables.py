@@ -28,7 +28,7 @@ from bayesring.data.labels import (
 from bayesring.data.matching import comparable
 from bayesring.data.observations import Observations
 from bayesring.data.opentables import kind_of
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
 from bayesring.wording import as_text, shown
 
 WIDE, WIDE_ANY = 3, 6
@@ -170,7 +170,11 @@ def locate(
 
 
 def code_more(
-    frame: nw.DataFrame[Any], labels: Labels, shape: Sequence[int], y: Any = None
+    frame: nw.DataFrame[Any],
+    labels: Labels,
+    shape: Sequence[int],
+    y: Any = None,
+    given: Given = NOTHING,
 ) -> tuple[Observations, Labels]:
     """Observations of a table in existing labels, and the labels with new ones at the end."""
     coords, added = locate(frame, labels, shape)
@@ -188,7 +192,8 @@ def code_more(
     known = np.isfinite(values)
     grown = np.maximum(shape, coords.max(axis=0) + 1)
     sizes = tuple(int(n) for n in grown)
-    return Observations(coords[known], values[known], sizes), labels._replace(levels=levels)
+    found = Observations(coords[known], values[known], sizes, given=given.at(known))
+    return found, labels._replace(levels=levels)
 
 
 def describe_new(names: Sequence[str], added: NewLabels) -> str:
