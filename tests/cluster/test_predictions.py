@@ -36,6 +36,32 @@ def test_tables_are_predicted_by_partition(client, fitted):
         ring.predict_table(parts.drop(columns="day"))
 
 
+def test_partitions_have_exposures_and_medians(client, fitted):
+    frame, _ = fitted
+    counts = frame.assign(y=np.arange(len(frame)) % 4, hours=1.0 + np.arange(len(frame)) % 3)
+    named = {"modes": MODES, "value": "y", "exposure": "hours"}
+    ring = TensorRing(likelihood="poisson", **SETTINGS).fit(counts, **named)
+    parts = dataframe.from_pandas(counts, npartitions=3)
+    found = client.compute(ring.predict_table(parts, point="median", exposure="hours")).result()
+    expected = ring.predict_table(counts, point="median", exposure="hours")
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9, check_dtype=False)
+    with pytest.raises(ValueError, match="a column of the Dask DataFrame by its name"):
+        ring.predict_table(parts, exposure=counts["hours"].to_numpy())
+
+
+def test_a_dask_frame_is_completed_with_medians(client, fitted):
+    frame = fitted[0].drop_duplicates(MODES)
+    parts = dataframe.from_pandas(frame, npartitions=2)
+    given = SETTINGS | {"modes": MODES, "value": "y", "likelihood": "gaussian"}
+    found = complete(parts, client=client, point="median", **given)
+    assert found.mean is None
+    table, gaps = found.table.compute(), frame["y"].isna()
+    expected = found.model.predict_table(frame[gaps], point="median")["median"]
+    np.testing.assert_allclose(table["median"][gaps.to_numpy()], expected, rtol=1e-9)
+    filled = found.median.compute()["y"]
+    np.testing.assert_array_equal(filled, table["median"])
+
+
 def test_results_are_written_by_the_workers(client, fitted, tmp_path):
     frame, ring = fitted
     ring.predict_table(dataframe.from_pandas(frame, npartitions=3)).to_parquet(tmp_path / "out")
