@@ -104,6 +104,23 @@ def test_rough_slopes_are_distributed_as_exact_ones(regression):
     assert 0.85 < np.median(ratios[1:]) < 1.18
 
 
+def test_rough_slopes_have_the_covariance_of_exact_ones(rng, monkeypatch):
+    """That of equation (44), with more features than labels, and the right mean."""
+    monkeypatch.setattr(quick_slopes, "ROUGH", 1e-5)
+    n, count, strength = 30, 40, 2.0
+    design = fingerprints(rng, n, count, ones=5)
+    rough = quick_slopes.rough_design(rng, design, 0.5)
+    inner = np.eye(n) - 1 / (n + 0.5)
+    x = design.toarray()
+    assert rough.first == pytest.approx(np.trace(x.T @ inner @ x), rel=1e-4)
+    inverse = np.linalg.inv(x.T @ inner @ x + np.eye(count) / strength)
+    own = rng.standard_normal(n)
+    drawn = quick_slopes.draw_roughly(rng, rough, np.tile(own[:, None], 20_000), strength)
+    expected = inverse * n / (n - 1 + strength * rough.first)
+    np.testing.assert_allclose(np.cov(drawn), expected, atol=0.04 * expected.max())
+    np.testing.assert_allclose(drawn.mean(axis=1), inverse @ x.T @ inner @ own, atol=0.05)
+
+
 @pytest.mark.parametrize("n", [5, 10, 40])
 def test_intervals_of_few_draws_cover_what_they_should(n, rng):
     """Of chi-squared parts, nine in ten further draws, whatever their number."""

@@ -257,7 +257,8 @@ def test_modes_without_a_common_label_share_nothing():
     table = of_labels([f"a{i}" for i in range(12)], [f"A{i}" for i in range(15)])
     expected = (
         r"share names 'one' and 'two', which have no label in common \(12 of 'one' and 15 of "
-        r"'two', such as a0 and A0\); labels must be written alike, or leave the pair out of share\.$"
+        r"'two', such as a0 and A0\); labels must be written alike, or leave the "
+        r"pair out of share\.$"
     )
     with pytest.raises(ValueError, match=expected):
         fit(table, **BRIEF)

@@ -193,7 +193,7 @@ CODES = [
         "priors/quick_slopes.py",
         "+ own / float(np.sqrt(strength))",
         "",
-        ROUGH,
+        (TOLD + "test_rough_slopes_have_the_covariance_of_exact_ones",),
     ),
     Mutant(
         "the precision of rough slopes forgets what features explain",
