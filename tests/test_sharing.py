@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -319,6 +321,7 @@ def test_the_command_line_shares_as_python_does(option, share, tables, tmp_path)
         assert found.exit_code == 0, found.output
         ring = load(model)
         assert ring.prior_.share == ((0, 1),)
+        assert shlex.quote(option) in ring.description_["origin"]["command"]
         for ours, theirs in zip(ring.posterior_.chains, expected.posterior_.chains, strict=True):
             np.testing.assert_array_equal(ours.flat, theirs.flat)
         cells = half[KEYS][:5]
