@@ -168,6 +168,13 @@ CODES = [
         (SHARING + "test_the_command_line_shares_as_python_does",),
     ),
     Mutant(
+        "texts that differ for every label pass if one is missing",
+        "data/features.py",
+        "if len(levels) == len(texts) > 2:",
+        "if len(levels) == len(known) > 2:",
+        (CODED + "test_bad_features_are_refused_in_a_sentence",),
+    ),
+    Mutant(
         "columns explain their squares, not their variance",
         "posterior/explained.py",
         "np.maximum(mean_squares - means**2, 0.0)",

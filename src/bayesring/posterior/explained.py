@@ -18,6 +18,7 @@ uncorrelated and C is diagonal, and B is drawn roughly for some of the draws; se
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,9 +36,11 @@ LEVEL = 0.9
 """Probability of the intervals."""
 MOST_DRAWS, CELLS, MOST_LISTED = 200, 1000, 20
 """Draws looked at, cells of the other modes, and features listed in print."""
-FEWEST_DRAWS, MOST_WORK = 5, 2.5e8
-"""Draws looked at where features are so many that B is drawn roughly, and products of entries of X
-with a slice in all of them beyond these."""
+FEWEST_DRAWS, MOST_WORK = 20, 2.5e9
+"""Draws looked at where features are many, and products of entries of X with entries of a slice in
+all of them, beyond which there are no more."""
+FEWEST_ROUGH, MOST_ROUGH = 5, 2.5e8
+"""The same where B is drawn roughly, and X is sparse or large."""
 NEGLIGIBLE = 0.01
 """Part of the variance whose directions count as explained like the rest, if B is drawn roughly."""
 ENOUGH = 19
@@ -115,10 +118,10 @@ def _shares(
         if prior.is_large
         else None
     )
-    rows = []
+    count, rows = _count(posterior, rough, features, mode), []
     for chain, draws in enumerate(posterior.chains):
         streams = Streams.of_chain(seed, chain)
-        every = max(1, len(posterior.chains) * len(draws.flat) // _count(posterior, rough, mode))
+        every = max(1, len(posterior.chains) * len(draws.flat) // count)
         first = sum(len(own.flat) for own in posterior.chains[:chain])
         for row in range(0, len(draws.flat), every):
             cores = posterior.cores(first + row)
@@ -141,13 +144,14 @@ def _shares(
     return np.array(rows)
 
 
-def _count(posterior: Posterior, rough: Rough | None, mode: int) -> int:
+def _count(posterior: Posterior, rough: Rough | None, features: Features, mode: int) -> int:
     """How many draws are looked at."""
-    if rough is None:
-        return MOST_DRAWS
     size = posterior.cores(0)[mode][0].size
+    if rough is None:
+        work = MOST_WORK / (prod(features.matrix.shape) * size)
+        return int(np.clip(work, min(FEWEST_DRAWS, MOST_DRAWS), MOST_DRAWS))
     entries = getattr(rough.design, "nnz", rough.design.size)
-    return int(np.clip(MOST_WORK / (entries * size), FEWEST_DRAWS, MOST_DRAWS))
+    return int(np.clip(MOST_ROUGH / (entries * size), FEWEST_ROUGH, MOST_DRAWS))
 
 
 class _Columns(NamedTuple):
