@@ -341,6 +341,17 @@ def test_absent_cells_get_rows_if_asked(array, completed, kind):
         assert found.table.index.is_unique
 
 
+def test_known_values_below_zero_have_no_error_of_minus_zero(array):
+    """Which files would show."""
+    below = array - 100.0
+    columns = long_columns(below, np.arange(below.size))
+    shortest = QUICK | {"warmup": 2, "draws": 2}
+    assert not np.signbit(complete(below, **shortest).std).any()
+    table = complete(pd.DataFrame(columns), modes=KEYS, value="t", **shortest).table
+    assert np.sum(table["std"] == 0) == np.sum(np.isfinite(below))
+    assert not np.signbit(table["std"]).any()
+
+
 def test_gaps_and_absent_cells_get_their_own_predictions(array):
     """A table that has both, filled at once."""
     rows = np.delete(np.arange(array.size), np.flatnonzero(np.isnan(array.ravel()))[::2])

@@ -62,6 +62,7 @@ def complete(
     rank: opt.Rank = "auto",
     order: opt.Ordered = "auto",
     features: opt.FeatureFiles = None,
+    share: opt.Share = None,
     inference: opt.Inference = "gibbs",
     chains: opt.Chains = None,
     draws: opt.Draws = "auto",
@@ -94,7 +95,8 @@ def complete(
 
     reading = Reading(opt.dialect_of(sep, decimal, encoding, na, sheet), opt.mask_in(mask))
     if dry_run:
-        found = preview_file(source, opt.names_in(modes), value, fill, likelihood, reading)
+        names, shared = opt.names_in(modes), opt.share_in(share)
+        found = preview_file(source, names, value, fill, likelihood, reading, shared)
         show(found._asdict(), as_json, quiet, output)
         return
     target = _required(output, as_json)
@@ -110,6 +112,7 @@ def complete(
         rank=opt.rank_in(rank),
         order=opt.order_in(order),
         features=opt.features_in(features),
+        share=opt.share_in(share),
         inference=inference,
         chains="auto" if chains is None else chains,
         draws=opt.length_in(draws),
@@ -139,6 +142,7 @@ def fit(
     rank: opt.Rank = "auto",
     order: opt.Ordered = "auto",
     features: opt.FeatureFiles = None,
+    share: opt.Share = None,
     inference: opt.Inference = "gibbs",
     chains: opt.Chains = None,
     draws: opt.Draws = "auto",
@@ -174,6 +178,7 @@ def fit(
         rank=opt.rank_in(rank),
         order=opt.order_in(order),
         features=opt.features_in(features),
+        share=opt.share_in(share),
         inference=inference,
         chains="auto" if chains is None else chains,
         draws=opt.length_in(draws),
