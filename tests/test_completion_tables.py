@@ -128,3 +128,14 @@ def test_obvious_columns_need_no_names(array):
     found = complete(data, **QUICK)
     assert found.model.labels_.names == ("station", "month", "number")
     assert found.model.labels_.value == "t"
+
+
+def test_known_values_below_zero_have_no_error_of_minus_zero(array):
+    """Which files would show."""
+    below = array - 100.0
+    columns = long_columns(below, np.arange(below.size))
+    shortest = QUICK | {"warmup": 2, "draws": 2}
+    assert not np.signbit(complete(below, **shortest).std).any()
+    table = complete(pd.DataFrame(columns), modes=KEYS, value="t", **shortest).table
+    assert np.sum(table["std"] == 0) == np.sum(np.isfinite(below))
+    assert not np.signbit(table["std"]).any()

@@ -271,10 +271,12 @@ def test_the_command_line_takes_features(simulated, fitted, tmp_path):
     ring = load(model)
     assert ring.features_[0].names == ("a", "b", "c", "d", "land", "since")
     assert ring.shape_[0] == N
+    assert "--features station=stations.csv " in ring.description_["origin"]["command"]
     wide = table.merge(features, on="station")
     wide.to_csv(tmp_path / "wide.csv", index=False)
     run("fit", tmp_path / "wide.csv", "-o", model, *common, "--features", "station=a,b")
     assert load(model).features_[0].names == ("a", "b")
+    assert "--features station=a,b " in load(model).description_["origin"]["command"]
     offered = run("complete", tmp_path / "wide.csv", "--dry-run", "--json", *common[:4])
     assert "use them as features? --features station=a,b,c,d" in offered
     wrong = CliRunner().invoke(app, ["fit", "x.csv", "-o", "y", "--features", "station"])
@@ -325,7 +327,7 @@ def test_what_features_explain_is_asked_of_the_cores_of_every_draw(fitted, monke
 def test_labels_of_unknown_features_are_as_uncertain_as_in_predict(simulated, fitted_to_known):
     """Without a row, or with nothing in it; those with features are as if alone."""
     _, cells, features = simulated
-    with pytest.warns(UserWarning, match="did not know"):
+    with pytest.warns(UserWarning, match="did not know: .*use fold_in.None, features=....+ first"):
         expected = fitted_to_known.predict(cells, return_std=True)[1]
     nothing = features.assign(**dict.fromkeys("abcd", np.nan))[KNOWN:]
     known = fitted_to_known.fold_in(None, features={"station": features})

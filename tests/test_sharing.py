@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -234,3 +236,120 @@ def test_symmetry_is_seen_in_tensors_of_any_size(rng):
     data = Observations(np.concatenate([cells, mirrored]), np.tile(cells[:, 2], 2), (60_000,) * 4)
     assert is_symmetric(data, (0, 1))
     assert not is_symmetric(data, (2, 3))
+
+
+def of_labels(one, two):
+    """A table in which the labels of both modes are those."""
+    rng = np.random.default_rng(0)
+    n = 4 * max(len(one), len(two))
+    return pd.DataFrame(
+        {
+            "one": np.resize(one, n),
+            "two": np.resize(rng.permutation(two), n),
+            "kind": np.arange(n) % 3,
+            "value": rng.standard_normal(n),
+        }
+    )
+
+
+BRIEF = {"warmup": 2, "draws": 2, "share": [("one", "two")]}
+
+
+def test_modes_without_a_common_label_share_nothing():
+    table = of_labels([f"a{i}" for i in range(12)], [f"A{i}" for i in range(15)])
+    expected = (
+        r"share names 'one' and 'two', which have no label in common \(12 of 'one' and 15 of "
+        r"'two', such as a0 and A0\); labels must be written alike, or leave the "
+        r"pair out of share\.$"
+    )
+    with pytest.raises(ValueError, match=expected):
+        fit(table, **BRIEF)
+    with pytest.raises(ValueError, match="no label in common"):
+        fit(table.assign(two=table["two"].str[1:].astype(int) + 100, one=table.index % 9), **BRIEF)
+
+
+def test_hardly_any_common_label_is_told(recwarn):
+    """One of twelve is, two of twelve are not, and all of a few among many are not."""
+    ours = [f"a{i:02d}" for i in range(12)]
+    others = [f"b{i:02d}" for i in range(30)]
+    with pytest.warns(UserWarning, match=r"only 1 label in common \(12 of 'one' and 31 of") as told:
+        fit(of_labels(ours, [*others, "a00"]), **BRIEF)
+    (warning,) = (each for each in told if "in common" in str(each.message))
+    assert "such as a01 and b00): are labels written alike?" in str(warning.message)
+    assert warning.filename == __file__
+    for theirs in ([*others, "a00", "a07"], [*others, *ours]):
+        fit(of_labels(ours, theirs), **BRIEF)
+    assert not [each for each in recwarn if "in common" in str(each.message)]
+
+
+def test_bare_coordinates_are_the_same_labels(recwarn):
+    """Whatever their values are: arrays have no labels that could differ."""
+    table = of_labels(np.arange(5), np.arange(5, 10))
+    ring = TensorRing(**FEW | {"warmup": 2, "draws": 2}, share=[(0, 1)])
+    ring.fit(table[KEYS].to_numpy(), table["value"].to_numpy())
+    assert ring.shape_ == (10, 10, 3)
+    assert not [each for each in recwarn if "in common" in str(each.message)]
+
+
+COMMON = ["--modes", ",".join(KEYS), "--value", "value", "--rank", "2", "--seed", "3", "--quiet"]
+LENGTH = ["--warmup", "4", "--draws", "4", "--chains", "2", "--likelihood", "gaussian"]
+
+
+def run(*words):
+    from typer.testing import CliRunner
+
+    from bayesring.command.cli import app
+
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+@pytest.mark.parametrize(
+    ("option", "share"),
+    [("one=two", [("one", "two")]), (" two = one =symmetric", [("two", "one", "symmetric")])],
+)
+def test_the_command_line_shares_as_python_does(option, share, tables, tmp_path):
+    """The same draws, bit for bit, by fit and by complete."""
+    half = tables[1]
+    half.to_csv(tmp_path / "half.csv", index=False)
+    expected = fit(half, share=share, warmup=4, draws=4)
+    for command, target in (("fit", "-o"), ("complete", "--model")):
+        model, rest = tmp_path / f"{command}.model", []
+        if command == "complete":
+            rest = ["-o", tmp_path / "out.csv", "--fill", "all"]
+        words = [tmp_path / "half.csv", target, model, *rest, *COMMON, *LENGTH]
+        found = run(command, *words, "--share", option)
+        assert found.exit_code == 0, found.output
+        ring = load(model)
+        assert ring.prior_.share == ((0, 1),)
+        assert shlex.quote(option) in ring.description_["origin"]["command"]
+        for ours, theirs in zip(ring.posterior_.chains, expected.posterior_.chains, strict=True):
+            np.testing.assert_array_equal(ours.flat, theirs.flat)
+        cells = half[KEYS][:5]
+        np.testing.assert_array_equal(ring.predict(cells), expected.predict(cells))
+
+
+def test_what_the_command_line_cannot_share_is_refused(tables, tmp_path):
+    tables[0].to_csv(tmp_path / "both.csv", index=False)
+    words = ["fit", tmp_path / "both.csv", "-o", tmp_path / "x.model", *COMMON, *LENGTH]
+    for options, message in (
+        (["one"], "--share must be MODE=MODE or MODE=MODE=symmetric, got 'one'."),
+        (["one="], "--share must be MODE=MODE"),
+        (["one=two=skew"], "--share must be MODE=MODE"),
+        (["one=two=kind=symmetric"], "--share must be MODE=MODE"),
+        (["one=three"], "share names the mode 'three'"),
+        (["one=two", "two=kind"], "share names a mode twice"),
+    ):
+        given = [word for option in options for word in ("--share", option)]
+        assert message in str(run(*words, *given).exception)
+
+
+def test_a_dry_run_says_what_is_shared(tables, tmp_path):
+    tables[0].to_csv(tmp_path / "both.csv", index=False)
+    words = ["complete", tmp_path / "both.csv", *COMMON[:4], "--dry-run", "--json"]
+    assert "mirror image are one" in run(*words, "--share", "one=two").output
+    assert "mirror image are one" not in run(*words).output
+    assert "names 'kind'" in str(run(*words, "--share", "one=kind").exception)
+    apart = of_labels([f"a{i:02d}" for i in range(12)], [f"b{i:02d}" for i in range(30)] + ["a00"])
+    apart.to_csv(tmp_path / "apart.csv", index=False)
+    words[1] = tmp_path / "apart.csv"
+    assert "only 1 label in common" in run(*words, "--share", "one=two").output

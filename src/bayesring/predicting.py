@@ -383,9 +383,15 @@ class Predicting(Inspecting):
             for own, new in zip(self.prior_.modes, added, strict=bool(added))
         )
         if any(len(new) for new in strange):
+            told = "each is predicted from the prior, given the known ones"
+            if any(
+                len(new) and own is not None
+                for new, own in zip(strange, self.features_, strict=True)
+            ):
+                told += "; if their features are known, use fold_in(None, features=...) first"
             warnings.warn(
                 f"Labels that the fit did not know: {describe_new(self.labels_.names, strange)}; "
-                "each is predicted from the prior, given the known ones.",
+                f"{told}.",
                 UserWarning,
                 stacklevel=stacklevel,
             )

@@ -8,6 +8,7 @@ partners are in either mode, data and queries alike.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -20,14 +21,17 @@ from bayesring.data.givenfeatures import places_in
 from bayesring.data.labels import Labels, NewLabels, encode, numbers_of
 from bayesring.data.observations import Observations
 from bayesring.data.positions import mode_of
+from bayesring.data.traps import DataWarning
 from bayesring.model.types import FloatArray, IntArray
 from bayesring.priors import Featured, NormalWishart
 from bayesring.priors.ring_prior import Pairs
 from bayesring.settings import Settings
-from bayesring.wording import shown
+from bayesring.wording import as_text, shown
 
 SYMMETRIC = "symmetric"
 """What may be said of a pair, if the data themselves do not show it."""
+COMMON = 0.1
+"""Part of the smaller mode's labels that both should have."""
 FEWEST = 20
 """Mirror images, or rows all on one side, from which on a table counts as symmetric."""
 
@@ -68,7 +72,9 @@ def together(data: Observations, labels: Labels, share: Any) -> tuple[Observatio
                 )
             shape[first] = shape[second] = max(shape[first], shape[second])
             continue
-        absent = places_in(two, one, f"share names {labels.names[second]!r}, which") == len(one)
+        places = places_in(two, one, f"share names {labels.names[second]!r}, which")
+        _check_common((labels.names[first], one), (labels.names[second], two), places)
+        absent = places == len(one)
         both = np.sort(np.concatenate([one, two[absent]]))
         for mode, own in ((first, one), (second, two)):
             coords[:, mode] = places_in(own, both, labels.names[mode])[coords[:, mode]]
@@ -82,6 +88,35 @@ def together(data: Observations, labels: Labels, share: Any) -> tuple[Observatio
     if symmetric:
         data = _once(data, symmetric)
     return data, labels._replace(levels=tuple(levels)), symmetric
+
+
+def _check_common(
+    one: tuple[str, NDArray[Any]], two: tuple[str, NDArray[Any]], places: IntArray
+) -> None:
+    """Refuse modes, names and labels, without a common label, and warn of hardly any.
+
+    `places` says where labels of the second are among those of the first.
+    """
+    (first, ours), (second, theirs) = one, two
+    absent = places == len(ours)
+    common, smaller = int(np.sum(~absent)), min(len(ours), len(theirs))
+    if common >= smaller * COMMON > 0:
+        return
+    alone = ours[~np.isin(np.arange(len(ours)), places)]
+    sizes = f"{len(ours):,} of {first!r} and {len(theirs):,} of {second!r}"
+    examples = f"such as {as_text(alone[0])} and {as_text(theirs[absent][0])}"
+    if not common:
+        raise ValueError(
+            f"share names {first!r} and {second!r}, which have no label in common ({sizes}, "
+            f"{examples}); labels must be written alike, or leave the pair out of share."
+        )
+    plural = f"{common:,} label" + "s" * (common > 1)
+    warnings.warn(
+        f"share names {first!r} and {second!r}, which have only {plural} in common "
+        f"({sizes}, {examples}): are labels written alike?",
+        DataWarning,
+        stacklevel=6,
+    )
 
 
 def is_symmetric(data: Observations, pair: tuple[int, int]) -> bool:

@@ -141,6 +141,10 @@ def test_further_rows_of_a_matrix_are_coded_as_those_of_the_fit(kind):
         (pd.DataFrame({"station": ["a", "b"]}), "no column besides"),
         (pd.DataFrame({"station": ["a", "b"], "h": [1.0, np.inf]}), "infinite number in row 1"),
         (pd.DataFrame({"station": ["a", "b", "c"], "h": list("xyz")}), "another text for every"),
+        (
+            pd.DataFrame({"station": list("abcde"), "h": ["1,5", None, "2,5", "3,5", "4"]}),
+            "another text for every label, such as '1,5', which",
+        ),
         (pd.DataFrame({"station": list("abcde"), "h": [1] * 5}), "same for every label"),
         (
             pd.DataFrame({"station": [1, 2], "h": [1, 2]}),
@@ -171,6 +175,8 @@ def test_bad_features_are_refused_in_a_sentence(given, message):
 def test_what_is_no_mapping_of_modes_is_refused():
     with pytest.raises(TypeError, match="must map modes to tables"):
         open_features([1], LABELS.names)
+    with pytest.raises(TypeError, match=r"got an object of type DataFrame\.$"):
+        open_features(pd.DataFrame(TABLE), LABELS.names)
     with pytest.raises(ValueError, match="names the mode 'place'"):
         open_features({"place": pd.DataFrame(TABLE)}, LABELS.names)
     with pytest.raises(ValueError, match="names a mode twice"):

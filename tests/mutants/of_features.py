@@ -15,6 +15,9 @@ MANY = (SAMPLED + "test_many_slopes_leave_only_residuals_to_the_precision",)
 ESTIMATED = (SAMPLED + "test_estimates_know_how_uncertain_the_slices_are",)
 LENGTHS = (SAMPLED + "test_alternatives_are_weighed_by_the_density_of_their_length_scale",)
 SHARING = "tests/test_sharing.py::"
+TOLD = "tests/test_explained.py::"
+ROUGH = (TOLD + "test_rough_slopes_are_distributed_as_exact_ones",)
+TURNED = (TOLD + "test_slices_are_turned_without_changing_entries",)
 
 CODES = [
     Mutant(
@@ -142,5 +145,82 @@ CODES = [
         "np.sum(first != second) >= FEWEST",
         "len(first) >= FEWEST",
         (SHARING + "test_the_diagonal_is_no_mirror_image",),
+    ),
+    Mutant(
+        "modes with hardly a common label are shared without a word",
+        "sharing.py",
+        "COMMON = 0.1",
+        "COMMON = 0.001",
+        (SHARING + "test_hardly_any_common_label_is_told",),
+    ),
+    Mutant(
+        "the larger of two modes has to have common labels",
+        "sharing.py",
+        "min(len(ours), len(theirs))",
+        "max(len(ours), len(theirs))",
+        (SHARING + "test_hardly_any_common_label_is_told",),
+    ),
+    Mutant(
+        "the command line forgets which modes are symmetric",
+        "command/options.py",
+        'tuple(part.strip() for part in text.split("="))',
+        'tuple(part.strip() for part in text.split("="))[:2]',
+        (SHARING + "test_the_command_line_shares_as_python_does",),
+    ),
+    Mutant(
+        "texts that differ for every label pass if one is missing",
+        "data/features.py",
+        "if len(levels) == len(texts) > 2:",
+        "if len(levels) == len(known) > 2:",
+        (CODED + "test_bad_features_are_refused_in_a_sentence",),
+    ),
+    Mutant(
+        "columns explain their squares, not their variance",
+        "posterior/explained.py",
+        "np.maximum(mean_squares - means**2, 0.0)",
+        "mean_squares",
+        (TOLD + "test_shares_are_those_of_plain_algebra",),
+    ),
+    Mutant(
+        "columns of one feature are explained each by itself",
+        "posterior/explained.py",
+        "np.flatnonzero(np.diff(starts) > 1)",
+        "np.flatnonzero(np.diff(starts) > 9)",
+        (TOLD + "test_shares_are_those_of_plain_algebra",),
+    ),
+    Mutant(
+        "slices are turned by the moments, not by their root",
+        "posterior/explained.py",
+        "vectors * np.sqrt(np.maximum(values, 0.0))",
+        "vectors * np.maximum(values, 0.0)",
+        TURNED,
+    ),
+    Mutant(
+        "rough slopes have no noise of their own",
+        "priors/quick_slopes.py",
+        "+ own / float(np.sqrt(strength))",
+        "",
+        (TOLD + "test_rough_slopes_have_the_covariance_of_exact_ones",),
+    ),
+    Mutant(
+        "the precision of rough slopes forgets what features explain",
+        "priors/quick_slopes.py",
+        "np.sqrt(n / (n - 1 + strength * rough.first))",
+        "np.sqrt(n / (n - 1))",
+        ROUGH,
+    ),
+    Mutant(
+        "the strength of rough slopes takes all variance for noise",
+        "priors/quick_slopes.py",
+        "(ratio * (n - 1) - rough.first) / rest",
+        "(ratio * (n - 1) - rough.first) / rough.second",
+        ROUGH,
+    ),
+    Mutant(
+        "intervals of few draws are those of the mean",
+        "posterior/explained.py",
+        "np.sqrt(1 + 1 / n)",
+        "np.sqrt(1 / n)",
+        (TOLD + "test_intervals_of_few_draws_cover_what_they_should",),
     ),
 ]

@@ -77,7 +77,7 @@ TABLES = [
     Mutant(
         "masked cells are zero in standard deviations",
         "data/containers.py",
-        "else 0.0 * self.values",
+        "else 0.0 * np.abs(self.values)",
         "else np.zeros(self.values.shape)",
         (LABELLED + "test_masked_gaps_stay",),
     ),
@@ -117,10 +117,19 @@ TABLES = [
         (TRAPS + "test_a_row_whose_cell_is_known_gets_the_known_value",),
     ),
     Mutant(
+        "a known value below zero has an error bar of minus zero",
+        "data/longtables.py",
+        "values = 0.0 * np.abs(values)",
+        "values = 0.0 * values",
+        (
+            "tests/test_completion_tables.py::test_known_values_below_zero_have_no_error_of_minus_zero",
+        ),
+    ),
+    Mutant(
         "a known value has an error bar",
         "data/longtables.py",
-        "            values *= 0.0",
-        "            values *= 1.0",
+        "values = 0.0 * np.abs(values)",
+        "values = np.abs(values)",
         (TRAPS + "test_a_row_whose_cell_is_known_gets_the_known_value",),
     ),
     Mutant(

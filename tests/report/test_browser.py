@@ -167,6 +167,22 @@ def test_arrow_keys_read_out_the_next_cell(page):
     assert page.find_elements(By.CSS_SELECTOR, "#profile svg polyline")
 
 
+def test_gaps_of_ordered_modes_are_shaded(page):
+    """Every run of two or more dots that are missing, and nothing of modes without order."""
+    expected = page.execute_script(
+        """
+        data.ordered = data.ordered.map(() => true);
+        drawProfile();
+        const places = [...Array(sizes[columns]).keys()].map((j) => placeOf({[columns]: j}));
+        const dots = places.map((place) => (Number.isNaN(observed(place)) ? "." : "x")).join("");
+        return dots.split(/x+/).filter((run) => run.length > 1).length;
+        """
+    )
+    assert len(page.find_elements(By.CSS_SELECTOR, "#profile .gap")) == expected > 0
+    page.execute_script("data.ordered = data.ordered.map(() => false); drawProfile();")
+    assert not page.find_elements(By.CSS_SELECTOR, "#profile .gap")
+
+
 def test_other_modes_can_be_shown(page):
     Select(page.find_element(By.ID, "rows")).select_by_visible_text("month")
     across = Select(page.find_element(By.ID, "columns")).first_selected_option.text

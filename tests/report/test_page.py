@@ -170,6 +170,26 @@ def test_numbers_of_the_slices_come_back(real_ring):
     assert data["labels"][0] == LABELS.levels[0].tolist()
 
 
+def test_whole_numbers_are_shown_as_such():
+    rng = np.random.default_rng(0)
+    coords = np.argwhere(rng.random((6, 5, 8)) < 0.7)
+    counts = rng.poisson(np.exp(0.3 * coords[:, 0]))
+    short = {"warmup": 20, "draws": 10, "chains": 1, "random_state": 0, "progress": False}
+    ring = TensorRing(1, likelihood="negative-binomial", **short).fit(coords, counts)
+    fitted = ring._fitted()
+    gathered = contents.gather(fitted, lambda _: None)
+    data = explorer.data(fitted, gathered.part)
+    assert data["whole"]
+    assert data["least"] == 0
+    page = render(fitted, lambda _: None)
+    row = re.search(r"Largest surprises.*?<tbody>(.*?)</tr>", page, re.DOTALL)[1]
+    shown = [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
+    cell = [np.flatnonzero(np.all(coords == [int(each) for each in shown[:3]], axis=1))[0]]
+    assert shown[3] == str(counts[cell[0]])
+    real = explorer.data(fitted, gathered.part._replace(observed=gathered.part.observed + 0.5))
+    assert not real["whole"]
+
+
 def test_rows_name_the_place_of_their_cell(real_ring):
     levels = tuple(np.array(each) for each in ([0, 3], [1, 5, 11], [2]))
     part = contents.gather(real_ring._fitted(), lambda _: None).part._replace(levels=levels)

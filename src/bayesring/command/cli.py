@@ -81,7 +81,8 @@ def complete(
 
     reading = Reading(text.dialect(), opt.mask_in(mask))
     if dry_run:
-        found = preview_file(source, opt.names_in(modes), value, fill, likelihood, reading)
+        names, shared = opt.names_in(modes), opt.share_in(fitting.share)
+        found = preview_file(source, names, value, fill, likelihood, reading, shared)
         show(found._asdict(), as_json, quiet, output)
         return
     target = _required(output, as_json)

@@ -17,6 +17,7 @@ class Fitting(NamedTuple):
     rank: opt.Rank = "auto"
     order: opt.Ordered = "auto"
     features: opt.FeatureFiles = None
+    share: opt.Share = None
     inference: opt.Inference = "gibbs"
     chains: opt.Chains = None
     draws: opt.Draws = "auto"
@@ -32,6 +33,7 @@ class Fitting(NamedTuple):
             "rank": opt.rank_in(self.rank),
             "order": opt.order_in(self.order),
             "features": opt.features_in(self.features),
+            "share": opt.share_in(self.share),
             "inference": self.inference,
             "chains": "auto" if self.chains is None else self.chains,
             "draws": opt.length_in(self.draws),

@@ -33,6 +33,17 @@ def features_in(texts: list[str] | None) -> dict[str, str] | None:
     return found
 
 
+def share_in(texts: list[str] | None) -> list[tuple[str, ...]] | None:
+    """Pairs of modes with the same labels, some of them with the word symmetric."""
+    if not texts:
+        return None
+    found = [tuple(part.strip() for part in text.split("=")) for text in texts]
+    for text, pair in zip(texts, found, strict=True):
+        if not all(pair) or len(pair) < 2 or pair[2:] not in ((), ("symmetric",)):
+            raise ValueError(f"--share must be MODE=MODE or MODE=MODE=symmetric, got {text!r}.")
+    return found
+
+
 def order_in(text: str) -> str | list[str] | None:
     """Modes that are ordered: auto, none, or a list."""
     return {"auto": "auto", "none": None}.get(text, names_in(text))
@@ -149,6 +160,15 @@ FeatureFiles = Annotated[
         "--features",
         metavar="MODE=FILE",
         help="Table with a row per label of a mode, or columns of IN between commas; repeatable.",
+    ),
+]
+Share = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--share",
+        metavar="MODE=MODE",
+        help="Modes with the same labels, sender=receiver for example; with =symmetric if cells "
+        "and their mirror images are one; repeatable.",
     ),
 ]
 SafeCells = Annotated[

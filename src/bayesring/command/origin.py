@@ -45,8 +45,16 @@ def command_of(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
             words.insert(0, file_name(str(value)))
         else:
             option = f"--{name.replace('_', '-')}"
-            words += [option] if value is True else [option, str(value)]
+            given_once = value if isinstance(value, list | tuple) else [value]
+            for each in given_once:
+                words += [option] if each is True else [option, _without_folder(str(each))]
     return shlex.join(["bayesring", function.__name__, *words])
+
+
+def _without_folder(text: str) -> str:
+    """The value of an option; of MODE=FILE, only the name of the file."""
+    mode, equals, path = text.partition("=")
+    return f"{mode}={file_name(path)}" if equals and Path(path).is_file() else text
 
 
 def origin(source: str) -> dict[str, str]:

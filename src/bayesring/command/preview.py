@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesring.choosing import AUTO
+from bayesring.command.noting import noting_warnings
 from bayesring.data.containers import Container
 from bayesring.data.featurecolumns import offers
 from bayesring.data.kinds import Choice, choose_by_values
@@ -15,6 +16,7 @@ from bayesring.data.labels import label_texts
 from bayesring.data.longtables import Long
 from bayesring.data.traps import find_traps
 from bayesring.likelihoods import Likelihood
+from bayesring.sharing import together
 
 FEW = 3
 """Observations per slice of a mode, on average, below which error bars will be wide."""
@@ -39,8 +41,10 @@ class Preview(NamedTuple):
     """Likely mistakes, one sentence each."""
 
 
-def preview(container: Container, likelihood: str | Likelihood = "auto") -> Preview:
-    """Look at data without fitting anything."""
+def preview(
+    container: Container, likelihood: str | Likelihood = "auto", share: Any = None
+) -> Preview:
+    """Look at data without fitting anything; `share` is as for `TensorRing`."""
     observed = container.observations
     if not len(observed.values):
         raise ValueError("data holds no value at all: every cell is missing.")
@@ -48,8 +52,17 @@ def preview(container: Container, likelihood: str | Likelihood = "auto") -> Prev
     chosen, notes = found
     if isinstance(container, Long):
         notes = [*notes, *offers(container.frame, container.labels.names, container.labels.value)]
-    texts = label_texts(container.labels, observed.shape)
+    with noting_warnings() as noted:
+        symmetric = together(observed, container.labels, share)[2]
     names = container.labels.names
+    notes = [
+        *notes,
+        *(
+            f"{names[one]!r} and {names[two]!r} are symmetric: a cell and its mirror image are one."
+            for one, two in symmetric
+        ),
+    ]
+    texts = label_texts(container.labels, observed.shape)
     distinct = len(np.unique(observed.coords, axis=0))
     return Preview(
         modes=dict(zip(names, observed.shape, strict=True)),
@@ -62,7 +75,7 @@ def preview(container: Container, likelihood: str | Likelihood = "auto") -> Prev
         density=distinct / prod(observed.shape),
         likelihood=chosen if isinstance(chosen, str) else type(chosen).__name__,
         notes=notes,
-        troubles=find_troubles(container, distinct),
+        troubles=[*noted, *find_troubles(container, distinct)],
     )
 
 

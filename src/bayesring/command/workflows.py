@@ -76,10 +76,11 @@ def preview_file(
     fill: str,
     likelihood: str,
     reading: Reading = PLAINLY,
+    share: Any = None,
 ) -> Preview:
     """What `complete_file` would work on."""
     container, notes = _open(source, modes, value, fill, reading=reading)
-    found = preview(masked(container, reading.mask), likelihood)
+    found = preview(masked(container, reading.mask), likelihood, share)
     return found._replace(notes=[*notes, *found.notes])
 
 

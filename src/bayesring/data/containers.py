@@ -89,7 +89,7 @@ class Dense:
 
     def filled(self, predicted: FloatArray, statistic: Statistic) -> Any:
         """The array without gaps, but for the masked ones."""
-        result = self.values.copy() if statistic.keeps else 0.0 * self.values
+        result = self.values.copy() if statistic.keeps else 0.0 * np.abs(self.values)
         result[tuple(self.missing.T)] = predicted
         return self.wrap(result, statistic)
 

@@ -173,13 +173,14 @@ def _learn(source: Source, name: str, rows: IntArray) -> tuple[Column, NDArray[A
     values, kind = _values(source, name)
     known = rows[rows >= 0]
     if values.dtype == object:
-        levels = tuple(sorted({each for each in values[known] if each is not None}))
-        if len(levels) == len(known) > 2:
+        texts = [each for each in values[known] if each is not None]
+        levels = tuple(sorted(set(texts)))
+        if len(levels) == len(texts) > 2:
             raise ValueError(
                 f"column {name!r} in features of {source.name!r} has another text for every label, "
-                "which says nothing of others; leave it out."
+                f"such as {shown(texts[0])}, which says nothing of others; leave it out."
             )
-        absent = len(known) < len(rows) or any(each is None for each in values[known])
+        absent = len(texts) < len(rows)
         return Column(name, 0.0, levels, absent, kind), values
     own = values[known]
     absent = len(known) < len(rows) or bool(np.isnan(own).any())

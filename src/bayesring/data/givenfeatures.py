@@ -57,7 +57,8 @@ def open_features(features: Any, names: Sequence[str]) -> list[Source]:
     """What the user gave for every mode named, checked."""
     if not isinstance(features, Mapping):
         raise TypeError(
-            f"features must map modes to tables, as {{'station': stations}}, got {shown(features)}."
+            "features must map modes to tables, as {'station': stations}, got an object of type "
+            f"{type(features).__name__}."
         )
     sources = [
         _open(mode_of(name, names, "features"), names, own) for name, own in features.items()

@@ -105,7 +105,7 @@ class Long:
         values = np.append(self.coded.values, np.full(len(self.appended), np.nan))
         values[list(self.known_elsewhere)] = list(self.known_elsewhere.values())
         if not statistic.keeps:
-            values *= 0.0
+            values = 0.0 * np.abs(values)  # not minus zero
         asked = np.append(self._asked, np.ones(len(self.appended), dtype=bool))
         values[asked] = predicted
         return values

@@ -50,11 +50,12 @@ class Growth(NamedTuple):
 class JointGrowth(StrandGrowth):
     """A ring of many thin strands, doubled for as long as held-out predictions get better.
 
-    Every `every` scans all chains together predict the held-out observations. A size is judged when
-    its mean loss stands still, or after `patience` looks. It is taken if it beats the best smaller
-    one by the share `gain`: of sizes that predict alike, the smallest is best. After `tries` larger
-    sizes that do not, or at the limit, the ring returns to the best. Without held-out observations
-    the ring grows to its limit.
+    Every `every` scans all chains together predict the held-out observations. A size is taken if it
+    beats the best smaller one by the share `gain`, or by less if the limit makes it less than twice
+    as large: of sizes that predict alike, the smallest is best. It is taken once its mean loss
+    stands still, and given up after `patience` looks. After `tries` larger sizes that are, or at
+    the limit, the ring returns to the best. Without held-out observations the ring grows to its
+    limit.
 
     Where two looks are compared, the largest losses are cut to the quantile `CUT`.
 
@@ -62,16 +63,16 @@ class JointGrowth(StrandGrowth):
     ----------
     width, initial, density, fewest, most : as in `StrandGrowth`
     every : scans between two looks
-    gain : share by which a larger ring has to be better
-    still : share by which a loss may still fall from one look to the next when it is judged
-    patience : looks after which a size is judged in any case
+    gain : share by which a ring twice as large has to be better
+    still : share by which a loss may still fall from one look to the next when a size is taken
+    patience : looks after which a size is taken or given up in any case
     tries : larger sizes that may fail in a row
     """
 
     every: int = 10
     gain: float = 0.01
     still: float = 0.02
-    patience: int = 5
+    patience: int = 4
     tries: int = 2
 
     def adapt(self, state: RingState, look: Look) -> RingState:
@@ -94,9 +95,11 @@ class JointGrowth(StrandGrowth):
             return growth._replace(place=growth.place + (not last), ended=last)
         looks = growth.looks + 1
         moves = looks < 2 or beats(losses, growth.losses, self.still)
-        if moves and looks < self.patience:
+        doublings = np.log2(growth.strands / growth.sizes[growth.best])
+        better = beats(losses, growth.least, self.gain * min(1.0, doublings))
+        if looks < self.patience and (moves or not better):
             return growth._replace(looks=looks, losses=losses)
-        if beats(losses, growth.least, self.gain):
+        if better:
             growth = growth._replace(best=growth.place, least=losses, failed=0)
         else:
             growth = growth._replace(failed=growth.failed + 1)

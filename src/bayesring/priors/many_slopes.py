@@ -124,7 +124,10 @@ def _squares(design: Design) -> Design:
 
 
 def solve(
-    apply: Callable[[FloatArray], FloatArray], wanted: FloatArray, diagonal: FloatArray
+    apply: Callable[[FloatArray], FloatArray],
+    wanted: FloatArray,
+    diagonal: FloatArray,
+    tolerance: float = TOLERANCE,
 ) -> FloatArray:
     """Solve A B = wanted column by column by conjugate gradients, scaled by A's diagonal."""
     scale = 1.0 / diagonal[:, None]
@@ -132,7 +135,7 @@ def solve(
     rest = wanted - apply(found)
     scaled = scale * rest
     direction, inner = scaled.copy(), np.sum(rest * scaled, axis=0)
-    goal = TOLERANCE**2 * np.sum(wanted * scale * wanted, axis=0)
+    goal = tolerance**2 * np.sum(wanted * scale * wanted, axis=0)
     for _ in range(MOST_STEPS):
         if np.all(inner <= goal):
             break

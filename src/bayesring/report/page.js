@@ -44,7 +44,8 @@ function numbersOf(text, [low, high]) {
   return (place) => (codes[place] === 0 ? NaN : low + ((codes[place] - 1) / 65534) * (high - low));
 }
 
-const observed = numbersOf(data.observed, data.values.range);
+const nearly = numbersOf(data.observed, data.values.range);
+const observed = data.whole ? (place) => Math.round(nearly(place)) : nearly;
 const mean = numbersOf(data.mean, data.values.range);
 const deviation = numbersOf(data.deviation, data.errors.range);
 
@@ -227,9 +228,21 @@ function drawCursor() {
   const place = placeOf({});
   const seen = observed(place);
   document.getElementById("readout").textContent =
-    `${describe([...cell.keys()])}: ${Number.isNaN(seen) ? "not observed" : `observed ${short(seen)}`}, ` +
+    `${describe([...cell.keys()])}: ${Number.isNaN(seen) ? "not observed" : `observed ${data.whole ? seen : short(seen)}`}, ` +
     `expected ${short(mean(place))} ± ${short(deviation(place))}`;
   drawProfile();
+}
+
+// First and last place of every run of two or more points that were not observed.
+function gapsOf(points) {
+  const gaps = [];
+  let first = 0;
+  for (let j = 0; j <= points.length; j++) {
+    if (j < points.length && Number.isNaN(points[j].seen)) continue;
+    if (j - first > 1) gaps.push([first, j - 1]);
+    first = j + 1;
+  }
+  return gaps;
 }
 
 // The row of the chosen cell as a curve: expected values with error bars, and observed values.
@@ -241,7 +254,7 @@ function drawProfile() {
   const points = [...Array(n).keys()].map((j) => {
     const place = placeOf({ [columns]: j });
     const [mid, bar] = [mean(place), deviation(place)];
-    const [least, most] = data.binary ? [0, 1] : [-Infinity, Infinity];
+    const [least, most] = data.binary ? [0, 1] : [data.least ?? -Infinity, Infinity];
     return { seen: observed(place), mid, low: Math.max(mid - bar, least), high: Math.min(mid + bar, most) };
   });
   const all = points.flatMap((point) => [point.low, point.high, Number.isNaN(point.seen) ? point.mid : point.seen]);
@@ -253,6 +266,11 @@ function drawProfile() {
   const middle = points.map(({ mid }, j) => `${x(j)},${y(mid)}`);
   const dots = points
     .map(({ seen }, j) => (Number.isNaN(seen) ? "" : `<circle class="d1" r="3" cx="${x(j)}" cy="${y(seen)}"/>`))
+    .join("");
+  const gaps = data.ordered[columns] ? gapsOf(points) : [];
+  const shades = gaps
+    .map(([first, last]) => [Number(x(first - 0.5)), Number(x(last + 0.5))])
+    .map(([from, to]) => `<rect class="gap" x="${from}" y="${top}" width="${(to - from).toFixed(1)}" height="${height - bottom - top}"/>`)
     .join("");
   const names = spread(data.labels[columns], width - left - 10)
     .map((j) => `<text class="small ${j > 0.9 * n ? "end" : j < 0.1 * n ? "" : "mid"}" x="${x(j)}" y="${height - bottom + 14}">${shortText(data.labels[columns][j])}</text>`)
@@ -266,11 +284,12 @@ function drawProfile() {
   const alt = escapeText(`${data.value} along ${data.names[columns]} at ${fixed}`);
   box.innerHTML =
     `<figcaption>${alt}</figcaption><svg role="img" viewBox="0 0 ${width} ${height}"><title>${alt}: expected values ` +
-    `with error bars, and observed values as dots</title>${scale}` +
+    `with error bars, and observed values as dots</title>${shades}${scale}` +
     `<polygon class="band" points="${[...upper, ...lower].join(" ")}"/>${here}` +
     `<polyline class="c0" points="${middle.join(" ")}"/>${dots}${names}` +
     `<text class="name" x="${width / 2}" y="${height - 6}">${escapeText(data.names[columns])}</text></svg>` +
-    `<p class="note">Line: expected; area: one standard deviation either way; dots: observed.</p>`;
+    `<p class="note">Line: expected; area: one standard deviation either way; dots: observed` +
+    `${gaps.length ? "; grey: gaps, two or more in a row not observed" : ""}.</p>`;
 }
 
 function drawSlices() {

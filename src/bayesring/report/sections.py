@@ -372,13 +372,17 @@ def _cell_table(
 ) -> str:
     """Cells by their labels, which sort in the order of the levels, with numbers about them."""
     rows = []
+    whole = {name for name, each in columns.items() if np.all(each == np.round(each))}
     for place, cell in enumerate(coords):
         labels = [
             Cell(fitted.level_texts(mode, [index])[0], float(index), is_number=False)
             for mode, index in enumerate(cell)
         ]
-        numbers = [float(each[place]) for each in columns.values()]
-        rows.append([*labels, *(Cell(number(each), each) for each in numbers)])
+        numbers = {name: float(each[place]) for name, each in columns.items()}
+        texts = {
+            name: f"{each:.0f}" if name in whole else number(each) for name, each in numbers.items()
+        }
+        rows.append([*labels, *map(Cell, texts.values(), numbers.values())])
     jumps = [explorer.place_in(contents.part, cell) for cell in coords]
     names = [*fitted.labels.names, *columns]
     return kept_together(f"<h3>{escape(title)}</h3>", table(names, rows, caption, jumps))
