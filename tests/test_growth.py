@@ -34,21 +34,37 @@ def test_strands_double_while_held_out_predictions_get_better():
 
 
 def test_of_sizes_that_predict_alike_the_smallest_is_taken():
-    alike = [1.0, 1.0, 0.8, 0.8, 0.795, 0.795, 0.796, 0.796]
-    assert search(alike) == ([2, 4, 4, 8, 8, 16, 16, 4], True)
+    alike = [1.0] * 2 + [0.8] * 2 + [0.795] * 4 + [0.796] * 4
+    assert search(alike) == ([2, 4, 4, 8, 8, 8, 8, 16, 16, 16, 16, 4], True)
     assert search(alike[:-1])[1] is False
-    later = [1.0, 1.0, 0.8, 0.8, 0.795, 0.795, 0.7, 0.7]
-    assert search(later) == ([2, 4, 4, 8, 8, 16, 16, 25], False), "one failure is forgiven"
-    between = [1.0, 1.0, 0.995, 0.995, 0.8, 0.8, 0.795, 0.795]
-    assert search(between) == ([2, 4, 4, 8, 8, 16, 16, 25], False), "failures not in a row, too"
+    later = [1.0] * 2 + [0.8] * 2 + [0.795] * 4 + [0.7] * 2
+    assert search(later) == ([2, 4, 4, 8, 8, 8, 8, 16, 16, 25], False), "one failure is forgiven"
+    between = [1.0] * 2 + [0.995] * 4 + [0.8] * 2 + [0.795] * 4
+    places = [2, 4, 4, 4, 4, 8, 8, 16, 16, 16, 16, 25]
+    assert search(between) == (places, False), "failures not in a row, too"
 
 
-def test_a_size_is_judged_when_its_loss_stands_still():
+def test_a_size_is_taken_when_its_loss_stands_still():
     """By the last look, not by the first after it grew, when new strands have learned nothing."""
     learning = [1.0, 0.9, 0.8, 0.79, 1.0, 0.8, 0.7, 0.695]
     assert search(learning)[0] == [2, 2, 2, 4, 4, 4, 4, 8]
     never = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
-    assert search(never)[0] == [2, 2, 2, 2, 4, 4], "or after five looks"
+    assert search(never)[0] == [2, 2, 2, 4, 4, 4], "or after four looks"
+
+
+def test_a_size_is_given_up_only_after_all_looks():
+    """New strands may take some scans to find what they are for."""
+    late = [1.0, 1.0, 1.0, 1.0, 0.95, 0.95]
+    assert search(late)[0] == [2, 4, 4, 4, 4, 8]
+    assert search([1.0] * 10) == ([2, 4, 4, 4, 4, 8, 8, 8, 8, 2], True)
+
+
+def test_less_than_a_doubling_has_to_gain_less():
+    """From 16 strands to the limit, 25: log2(25 / 16) = 0.64 times the gain of a doubling."""
+    up_to_16 = [1.0] * 2 + [0.9] * 2 + [0.8] * 2 + [0.7] * 2
+    for share, taken in ((0.007, 25), (0.006, 16)):
+        found, ended = search([*up_to_16, *[0.7 * (1 - share)] * 4])
+        assert (found[-1], ended) == (taken, True)
 
 
 def test_a_few_values_that_nothing_predicts_do_not_choose_the_size():

@@ -17,9 +17,23 @@ MODEL = [
     Mutant(
         "a larger ring is taken though it predicts alike",
         "model/growth.py",
-        "if beats(losses, growth.least, self.gain):",
-        "if beats(losses, growth.least, 0.0):",
+        "better = beats(losses, growth.least, self.gain * min(1.0, doublings))",
+        "better = beats(losses, growth.least, 0.0)",
         ("tests/test_growth.py::test_of_sizes_that_predict_alike_the_smallest_is_taken",),
+    ),
+    Mutant(
+        "the last, smaller step of growth has to gain as much as a doubling",
+        "model/growth.py",
+        "self.gain * min(1.0, doublings)",
+        "self.gain",
+        ("tests/test_growth.py::test_less_than_a_doubling_has_to_gain_less",),
+    ),
+    Mutant(
+        "a size is given up before it has settled",
+        "model/growth.py",
+        "if looks < self.patience and (moves or not better):",
+        "if looks < self.patience and moves:",
+        ("tests/test_growth.py::test_a_size_is_given_up_only_after_all_looks",),
     ),
     Mutant(
         "a few large losses choose the size",
@@ -33,7 +47,7 @@ MODEL = [
         "model/growth.py",
         "moves = looks < 2 or",
         "moves = False and",
-        ("tests/test_growth.py::test_a_size_is_judged_when_its_loss_stands_still",),
+        ("tests/test_growth.py::test_a_size_is_taken_when_its_loss_stands_still",),
     ),
     Mutant(
         "factors leave the wrong rows of the next core",

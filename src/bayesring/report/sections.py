@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from bayesring.data.gaps import find_pattern
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray
 from bayesring.posterior.convergence import ESS_PER_CHAIN, RHAT_LIMIT
 from bayesring.posterior.explained import Explained
 from bayesring.report import charts, explorer, summary
+from bayesring.report.celltables import doubt_table, surprise_table
 from bayesring.report.contents import Contents
 from bayesring.report.fitted import Fitted
 from bayesring.report.markup import (
@@ -263,8 +263,8 @@ def says_section(fitted: Fitted, contents: Contents) -> str:
         "says",
         "What it says",
         explorer.skeleton(fitted, contents.part),
-        _surprise_table(fitted, contents),
-        _doubt_table(fitted, contents),
+        surprise_table(fitted, contents),
+        doubt_table(fitted, contents),
         *(_explained_table(each) for each in fitted.explained),
         kept_together(paragraph(note), group(*maps)) if maps else "",
     )
@@ -315,77 +315,6 @@ def _corrected(fitted: Fitted) -> str:
         "Intervals are corrected with held-out errors; here each half of the values is corrected "
         "with the other half."
     )
-
-
-def _surprise_table(fitted: Fitted, contents: Contents) -> str:
-    """Observed values that the model finds surprising."""
-    found = contents.surprises
-    if found is None:
-        return paragraph("Surprises are not listed: the model file holds no observations.", "note")
-    if fitted.is_binary:
-        columns = {
-            "observed": found.values,
-            "probability of 1": found.mean,
-            "probability of the observed value": found.distance,
-        }
-    else:
-        columns = {
-            "observed": found.values,
-            "expected": found.mean,
-            "error bar": found.deviation,
-            "error bars off": found.distance,
-        }
-    return _cell_table(
-        "Largest surprises",
-        fitted,
-        contents,
-        found.coords,
-        columns,
-        f"Observed values far from what the model expects, out of {found.n_searched:,} checked. "
-        "The model has seen them, so they pull it towards them: look for errors of measurement or "
-        "copying, and for real events.",
-    )
-
-
-def _doubt_table(fitted: Fitted, contents: Contents) -> str:
-    """Cells the model knows least about."""
-    found = contents.doubts
-    expected = "probability of 1" if fitted.is_binary else "expected"
-    return _cell_table(
-        "Most uncertain cells",
-        fitted,
-        contents,
-        found.coords,
-        {expected: found.mean, "its error bar": found.deviation},
-        "Unobserved cells with the most uncertain expected values, out of "
-        f"{found.n_searched:,} checked: these are the most worth measuring.",
-    )
-
-
-def _cell_table(
-    title: str,
-    fitted: Fitted,
-    contents: Contents,
-    coords: IntArray,
-    columns: Mapping[str, FloatArray],
-    caption: str,
-) -> str:
-    """Cells by their labels, which sort in the order of the levels, with numbers about them."""
-    rows = []
-    whole = {name for name, each in columns.items() if np.all(each == np.round(each))}
-    for place, cell in enumerate(coords):
-        labels = [
-            Cell(fitted.level_texts(mode, [index])[0], float(index), is_number=False)
-            for mode, index in enumerate(cell)
-        ]
-        numbers = {name: float(each[place]) for name, each in columns.items()}
-        texts = {
-            name: f"{each:.0f}" if name in whole else number(each) for name, each in numbers.items()
-        }
-        rows.append([*labels, *map(Cell, texts.values(), numbers.values())])
-    jumps = [explorer.place_in(contents.part, cell) for cell in coords]
-    names = [*fitted.labels.names, *columns]
-    return kept_together(f"<h3>{escape(title)}</h3>", table(names, rows, caption, jumps))
 
 
 def _cut_note(each: Sequence[FloatArray], first: int) -> str:
