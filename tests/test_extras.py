@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import bayesring
-from bayesring import TensorRing
+from bayesring import TensorRing, TensorRingClassifier
 from bayesring.data.extras import between
 from bayesring.data.observations import Observations, in_order, joined, merged
 from bayesring.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson
@@ -257,6 +257,32 @@ def test_a_category_that_came_later_is_refused(coords):
     ring = TensorRing(**settings).fit(coords, np.arange(200) % 3 + 1)
     with pytest.raises(ValueError, match="a category in row 0 outside of the 3"):
         ring.partial_fit(coords[:1], [9.0])
+
+
+def test_new_observations_have_weights(coords, rng):
+    """One new row of weight four is four rows, and one of weight zero none; in a table, too."""
+    y = rng.standard_normal(200)
+    settings = QUICK | {"inference": "online-em", "epochs": 3}
+    rings = [TensorRing(**settings).fit(coords[:150], y[:150]) for _ in range(3)]
+    weight = np.where(np.arange(50) < 25, 4.0, 0.0)
+    rings[0].partial_fit(coords[150:], y[150:], sample_weight=weight)
+    rings[1].partial_fit(coords[150:175], y[150:175], sample_weight=weight[:25])
+    rings[2].partial_fit(coords[150:175], y[150:175])
+    assert rings[0].n_observations_ == 175
+    assert rings[0].observed_.given.weight.sum() == 150 + 100
+    found = [ring.predict(coords) for ring in rings]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[0] - found[2]).max() > 1e-3
+    table = pd.DataFrame(coords, columns=list("abc")).assign(y=y, w=1.0)
+    table.loc[199, "w"] = 0.0
+    named = TensorRing(**settings).fit(table[:150], modes=list("abc"), value="y")
+    assert named.partial_fit(table[150:], sample_weight="w").n_observations_ == 199
+    with pytest.raises(ValueError, match="sample_weight"):
+        named.partial_fit(table[150:], sample_weight=[1.0])
+    first = TensorRingClassifier(**settings)
+    first.partial_fit(coords, y > 0, sample_weight=np.arange(200) % 2)
+    first.partial_fit(coords[:9], y[:9] > 0, sample_weight=[1] * 8 + [0])
+    assert first.n_observations_ == 108
 
 
 def test_counts_have_ends_that_are_counts(coords, rng):

@@ -161,9 +161,12 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         classes: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
+        sample_weight: Any = None,
         features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """Continue with new observations; `classes` lists both labels if one is still missing.
+
+        For `sample_weight` and `features` see `TensorRing`.
 
         Returns
         -------
@@ -177,16 +180,17 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         >>> stream.partial_fit(X[150:], y[150:]).n_observations_ == len(y)
         True
         """
+        given: Any = {"shape": shape, "sample_weight": sample_weight, "features": features}
         if not hasattr(self, "posterior_"):
             if classes is None:
-                return self.fit(X, y, shape=shape, features=features)
+                return self.fit(X, y, **given)
             self.classes_ = np.unique(classes)
             coded = _codes(y, self.classes_)[1]
-            return super().fit(X, coded, shape=shape, features=features)
+            return super().fit(X, coded, **given)
         if y is None and self.labels_.value is not None and is_table(X):
             X, y = take_column(X, self.labels_.value)
         codes = None if y is None else _codes(y, self.classes_)[1]
-        super().partial_fit(X, codes, shape=shape, features=features)
+        super().partial_fit(X, codes, **given)
         return self
 
     def fold_in(  # type: ignore[override]

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesring.checks import check_fits
 from bayesring.data import inputs
+from bayesring.data.extras import given_arguments
 from bayesring.data.observations import Observations, in_order, joined, renumbered, standardised
 from bayesring.data.positions import axes_of, prolonged
 from bayesring.featuring import grown, keys_of_mode, with_features
@@ -65,6 +66,7 @@ class Growing(Predicting):
         *,
         shape: tuple[int, ...] | None = None,
         exposure: Any = None,
+        sample_weight: Any = None,
         features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """Go on with new observations; only for online EM. The first call fits.
@@ -73,8 +75,9 @@ class Growing(Predicting):
         they are kept (`observed_`), short chains over all observations give the draws.
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
-        `exposure` is that of counts, one unless given, and `features` are those of new labels, if
-        the fit had some; see `fit`. Interrupted, it leaves the model as it was.
+        `exposure` is that of counts, and `sample_weight` that of rows, one unless given, and
+        `features` are those of new labels, if the fit had some; see `fit`. Interrupted, it leaves
+        the model as it was.
 
         Returns
         -------
@@ -93,13 +96,16 @@ class Growing(Predicting):
                 "X is a Dask DataFrame, and partial_fit learns from data in memory; give it the "
                 "computed partitions in turn."
             )
+        extras = given_arguments(exposure=exposure, sample_weight=sample_weight)
         if not hasattr(self, "posterior_"):
             fit: Any = self.fit  # type: ignore[attr-defined]
-            given = {"shape": shape, "exposure": exposure, "features": features}
-            return fit(X, y, **given)  # type: ignore[no-any-return]
+            return fit(  # type: ignore[no-any-return]
+                X, y, shape=shape, features=features, **extras
+            )
         posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
-        exposed = (exposure, posterior.likelihood)
-        data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape, exposed)
+        data, labels = inputs.observe_more(
+            X, y, shape, self.labels_, posterior.shape, extras, posterior.likelihood
+        )
         posterior.check_values(data.values)
         data, labels, described, _ = grown(data, labels, features, self.features_, posterior.shape)
         labels = prolonged(labels, data.shape)
@@ -157,8 +163,10 @@ class Growing(Predicting):
             data = Observations(nothing, np.empty(0), posterior.shape)
             labels = self.labels_
         else:
-            exposed = (exposure, posterior.likelihood)
-            data, labels = inputs.observe_more(X, y, shape, self.labels_, posterior.shape, exposed)
+            extras = given_arguments(exposure=exposure)
+            data, labels = inputs.observe_more(
+                X, y, shape, self.labels_, posterior.shape, extras, posterior.likelihood
+            )
         more = grown(data, labels, features, self.features_, posterior.shape)
         data, labels, described, rows = more
         posterior.check_values(data.values)

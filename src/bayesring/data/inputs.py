@@ -171,15 +171,24 @@ def observe_more(
     shape: tuple[int, ...] | None,
     labels: Labels,
     known: tuple[int, ...],
-    exposed: tuple[Any, Likelihood],
+    extras: Extras,
+    likelihood: Likelihood,
 ) -> tuple[Observations, Labels]:
     """Observations for a ring of shape `known`, which may grow, and its labels with new ones.
 
-    `exposed` is the exposure, if any, and the likelihood that must be able to use it.
+    `extras` are weights and exposures, which the likelihood must be able to use. Rows of weight
+    zero are left out.
     """
     X = loaded(X, "X")
-    exposure, likelihood = exposed
-    given = NOTHING if exposure is None else exposures(X, exposure, len(X), likelihood)
+    frame = open_table(X, "X") if is_table(X) else None
+    found = read_extras(extras, len(X), frame)
+    given = between(np.empty(0), found)[1]
+    check_carried(given, likelihood)
+    rows = positive_rows(found)
+    if rows is not None:
+        y = None if y is None else as_array(y, "y", len(rows))[rows]
+        X = np.asarray(X)[rows] if frame is None else frame.filter(rows.tolist()).to_native()
+        given = given.at(rows)
     if is_labelled(X, labels):
         if shape is not None:
             raise ValueError("shape is for coordinates; the labels of a table say how many it has.")
