@@ -23,10 +23,16 @@ renderer = load_renderer()
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "render")
 
 
+LONGER = ("complete_a_log_on_a_cluster", "fill_missing_stripes")
+"""Examples that take some ten seconds even with short chains."""
+
+
 def test_there_are_examples():
     assert EXAMPLES == [
+        "bridge_sensor_outages",
         "complete_a_log_on_a_cluster",
         "fill_a_climate_table",
+        "fill_missing_stripes",
         "find_likely_links",
         "forecast_a_metro_line",
         "more_data_than_memory",
@@ -36,7 +42,7 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.ci if "cluster" in name else ()) for name in EXAMPLES],
+    [pytest.param(name, marks=pytest.mark.ci if name in LONGER else ()) for name in EXAMPLES],
 )
 def test_an_example_runs_and_is_rendered(name, tmp_path, monkeypatch, data_folder):
     monkeypatch.setenv("BAYESRING_QUICK", "1")
