@@ -10,7 +10,8 @@ outside of them, and the wall time of a scan beyond the arithmetic of the busies
 As on a slow network, every step waits for ``--delay`` seconds, and as long as the bytes that go
 from and to the driver take at ``--bandwidth`` bytes per second. Several numbers of rows, delays
 and bandwidths are measured in turn on one cluster, all with all. ``--json`` prints a line for each,
-and ``--store`` adds them to `paper/results/cluster.csv`, for `paper.bench.scan_model`.
+and ``--store`` adds them to `paper/results/cluster.csv`, for `paper.bench.scan_model`. Memory is
+that of the first number of rows.
 """
 
 from __future__ import annotations

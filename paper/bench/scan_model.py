@@ -11,7 +11,9 @@ a network of N bytes per second and a delay of t seconds per step, a scan takes
 
 a and b are fitted to the CPU time of the arithmetic, which other jobs hardly change; latency, c and
 k to the rest of the wall time, by least squares of relative errors, none of them negative. If
-the bytes that the model counts are those that travel, k is 1. ``--predict n W N`` prints T.
+the bytes that the model counts are those that travel, k is 1. Where other jobs ran, latency and c
+are too large; the CPU time beyond the arithmetic, (D + 1) (p + q W), is told beside them.
+``--predict n W N`` prints T.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ class Run(NamedTuple):
     """Seconds per scan."""
     moved: float = 0.0
     """Bytes per scan from and to the driver."""
+    beyond: float = 0.0
+    """CPU seconds per scan of driver, scheduler and workers beyond the arithmetic."""
     load: float = 0.0
     """Jobs that wanted a core at the end."""
 
@@ -129,6 +133,8 @@ def read_runs(path: Path) -> list[Run]:
                 float(row["arithmetic, CPU seconds per scan, all workers"]),
                 float(row["seconds per scan"]),
                 1e6 * float(row["MB from and to the driver per scan"]),
+                float(row["CPU seconds of driver and scheduler per scan"])
+                + float(row["CPU seconds of workers outside of arithmetic"]),
                 float(row["load"]),
             )
             for row in csv.DictReader(file)
@@ -157,11 +163,14 @@ def summary(runs: list[Run], model: ScanModel) -> list[str]:
     """The constants, and how far the model is off."""
     errors = np.array([model.seconds(run) / run.wall - 1 for run in runs])
     work = np.array([model.arithmetic(run) / run.arithmetic - 1 for run in runs])
+    own, each = solved([waits(run)[:2] for run in runs], [run.beyond for run in runs])
     return [
         f"a = {1e9 * model.a:.1f} ns per observation and mode",
         f"b = {1e6 * model.b:.2f} us per slice",
         f"latency = {1e3 * model.latency:.1f} ms per step",
         f"c = {1e3 * model.c:.1f} ms per step and worker",
+        f"CPU beyond the arithmetic = {1e3 * own:.1f} ms per step, and {1e3 * each:.1f} ms per "
+        "step and worker",
         f"k = {model.network:.3f} times the bytes over the bandwidth",
         f"median error: {np.median(np.abs(work)):.1%} of the arithmetic, "
         f"{np.median(np.abs(errors)):.1%} of a scan (largest {np.abs(errors).max():.1%})",

@@ -17,12 +17,15 @@ def planted_runs():
     """Runs that take as long as the model says."""
     for rows, workers, delay, speed in product((1e5, 1e6), (1, 2, 4), (0, 0.1), (np.inf, 1e7)):
         run = Run(rows, workers, 2, delay, speed, 5e6, 0.0, 0.0)
-        yield run._replace(arithmetic=PLANTED.arithmetic(run), wall=PLANTED.seconds(run))
+        yield run._replace(
+            arithmetic=PLANTED.arithmetic(run), wall=PLANTED.seconds(run), beyond=0.01 * workers
+        )
 
 
 def test_constants_are_found_again():
     runs = list(planted_runs())
     np.testing.assert_allclose(fitted(runs), PLANTED, rtol=1e-6)
+    assert "0.0 ms per step, and 2.5 ms per step and worker" in summary(runs, PLANTED)[4]
     by_delay, by_bytes = added(runs)
     assert "a delay adds 1.00 times" in by_delay
     assert "a narrow network adds 1.50 times" in by_bytes
