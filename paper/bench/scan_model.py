@@ -12,7 +12,7 @@ a network of N bytes per second and a delay of t seconds per step, a scan takes
 a and b are fitted to the CPU time of the arithmetic, which other jobs hardly change; latency, c and
 k to the rest of the wall time, by least squares of relative errors, none of them negative. If
 the bytes that the model counts are those that travel, k is 1. Where other jobs ran, latency and c
-are too large; the CPU time beyond the arithmetic, (D + 1) (p + q W), is told beside them.
+are too large; the CPU time of driver and scheduler, (D + 1) (p + q W), is told beside them.
 ``--predict n W N`` prints T.
 """
 
@@ -33,7 +33,7 @@ from paper.bench.cluster import RUNS, SHAPE
 ORDER = len(SHAPE)
 
 
-class Run(NamedTuple):
+class ClusterRun(NamedTuple):
     """A measured run."""
 
     rows: float
@@ -49,8 +49,8 @@ class Run(NamedTuple):
     """Seconds per scan."""
     moved: float = 0.0
     """Bytes per scan from and to the driver."""
-    beyond: float = 0.0
-    """CPU seconds per scan of driver, scheduler and workers beyond the arithmetic."""
+    driver: float = 0.0
+    """CPU seconds per scan of driver and scheduler."""
     load: float = 0.0
     """Jobs that wanted a core at the end."""
 
@@ -79,27 +79,27 @@ class ScanModel(NamedTuple):
     network: float
     """Seconds that a byte takes, times the bandwidth."""
 
-    def arithmetic(self, run: Run) -> float:
+    def arithmetic(self, run: ClusterRun) -> float:
         """CPU seconds per scan on blocks."""
         return float(np.dot([self.a, self.b], counts(run)))
 
-    def seconds(self, run: Run) -> float:
+    def seconds(self, run: ClusterRun) -> float:
         """Seconds per scan."""
         rest = np.dot([self.latency, self.c, self.network], waits(run))
         return float(self.arithmetic(run) / run.at_once + (ORDER + 1) * run.delay + rest)
 
 
-def counts(run: Run) -> list[float]:
+def counts(run: ClusterRun) -> list[float]:
     """What a and b are multiplied by."""
     return [run.rows * (ORDER + 0.5), float(sum(SHAPE))]
 
 
-def waits(run: Run) -> list[float]:
+def waits(run: ClusterRun) -> list[float]:
     """What latency, c and k are multiplied by."""
     return [ORDER + 1, (ORDER + 1) * run.workers, run.bytes / run.bandwidth]
 
 
-def fitted(runs: list[Run]) -> ScanModel:
+def fitted(runs: list[ClusterRun]) -> ScanModel:
     """The constants by least squares of relative errors."""
     a, b = solved([counts(run) for run in runs], [run.arithmetic for run in runs])
     work = [np.dot([a, b], counts(run)) / run.at_once for run in runs]
@@ -119,11 +119,11 @@ def solved(
     return np.asarray(nnls(matrix / size, np.array(found) * scale)[0] / size)
 
 
-def read_runs(path: Path) -> list[Run]:
+def read_runs(path: Path) -> list[ClusterRun]:
     """The runs of a file that `paper.bench.cluster` has written."""
     with path.open(newline="") as file:
         return [
-            Run(
+            ClusterRun(
                 float(row["rows"]),
                 int(float(row["workers"])),
                 int(float(row["cores"])),
@@ -133,15 +133,14 @@ def read_runs(path: Path) -> list[Run]:
                 float(row["arithmetic, CPU seconds per scan, all workers"]),
                 float(row["seconds per scan"]),
                 1e6 * float(row["MB from and to the driver per scan"]),
-                float(row["CPU seconds of driver and scheduler per scan"])
-                + float(row["CPU seconds of workers outside of arithmetic"]),
+                float(row["CPU seconds of driver and scheduler per scan"]),
                 float(row["load"]),
             )
             for row in csv.DictReader(file)
         ]
 
 
-def table(runs: list[Run], model: ScanModel) -> list[str]:
+def table(runs: list[ClusterRun], model: ScanModel) -> list[str]:
     """Measured and predicted figures as a table in Markdown."""
     lines = [
         "| rows | workers | delay, s | MB/s | MB moved | model | arithmetic, CPU s | model "
@@ -159,17 +158,17 @@ def table(runs: list[Run], model: ScanModel) -> list[str]:
     return lines
 
 
-def summary(runs: list[Run], model: ScanModel) -> list[str]:
+def summary(runs: list[ClusterRun], model: ScanModel) -> list[str]:
     """The constants, and how far the model is off."""
     errors = np.array([model.seconds(run) / run.wall - 1 for run in runs])
     work = np.array([model.arithmetic(run) / run.arithmetic - 1 for run in runs])
-    own, each = solved([waits(run)[:2] for run in runs], [run.beyond for run in runs])
+    own, each = solved([waits(run)[:2] for run in runs], [run.driver for run in runs])
     return [
         f"a = {1e9 * model.a:.1f} ns per observation and mode",
         f"b = {1e6 * model.b:.2f} us per slice",
         f"latency = {1e3 * model.latency:.1f} ms per step",
         f"c = {1e3 * model.c:.1f} ms per step and worker",
-        f"CPU beyond the arithmetic = {1e3 * own:.1f} ms per step, and {1e3 * each:.1f} ms per "
+        f"CPU of driver and scheduler = {1e3 * own:.1f} ms per step, and {1e3 * each:.1f} ms per "
         "step and worker",
         f"k = {model.network:.3f} times the bytes over the bandwidth",
         f"median error: {np.median(np.abs(work)):.1%} of the arithmetic, "
@@ -177,14 +176,15 @@ def summary(runs: list[Run], model: ScanModel) -> list[str]:
     ]
 
 
-def added(runs: list[Run]) -> list[str]:
+def added(runs: list[ClusterRun]) -> list[str]:
     """What an added delay or a narrow network costs, over what the model says: medians of pairs.
 
-    Both runs of a pair are neighbours in time, so other jobs matter less than in the fit.
+    A run is compared with the last one before it, so other jobs matter less than in the fit.
     """
-    known = {run[:5]: run for run in runs}
+    known: dict[tuple[float, ...], ClusterRun] = {}
     by_delay, by_bytes = [], []
     for run in runs:
+        known[run[:5]] = run
         quick = known.get((*run[:3], 0.0, run.bandwidth))
         wide = known.get((*run[:4], np.inf))
         if run.delay and quick is not None:
@@ -213,7 +213,7 @@ def main() -> None:
     print("\n".join([*table(runs, model), "", *summary(runs, model), *added(runs)]))  # noqa: T201
     if given.predict is not None:
         rows, workers, bandwidth = given.predict
-        run = Run(rows, int(workers), int(workers), 0.0, bandwidth, runs[0].ring, 0.0, 0.0)
+        run = ClusterRun(rows, int(workers), int(workers), 0.0, bandwidth, runs[0].ring, 0.0, 0.0)
         print(f"predicted: {model.seconds(run):.3g} s per scan")  # noqa: T201
 
 

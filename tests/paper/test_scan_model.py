@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paper.bench.cluster import RUNS
-from paper.bench.scan_model import Run, ScanModel, added, fitted, read_runs, summary, table
+from paper.bench.scan_model import ClusterRun, ScanModel, added, fitted, read_runs, summary, table
 
 PLANTED = ScanModel(2e-8, 3e-6, 0.02, 0.005, 1.5)
 
@@ -16,9 +16,9 @@ PLANTED = ScanModel(2e-8, 3e-6, 0.02, 0.005, 1.5)
 def planted_runs():
     """Runs that take as long as the model says."""
     for rows, workers, delay, speed in product((1e5, 1e6), (1, 2, 4), (0, 0.1), (np.inf, 1e7)):
-        run = Run(rows, workers, 2, delay, speed, 5e6, 0.0, 0.0)
+        run = ClusterRun(rows, workers, 2, delay, speed, 5e6, 0.0, 0.0)
         yield run._replace(
-            arithmetic=PLANTED.arithmetic(run), wall=PLANTED.seconds(run), beyond=0.01 * workers
+            arithmetic=PLANTED.arithmetic(run), wall=PLANTED.seconds(run), driver=0.01 * workers
         )
 
 
@@ -32,7 +32,7 @@ def test_constants_are_found_again():
 
 
 def test_a_scan_by_hand():
-    run = Run(1e6, 4, 2, 0.1, 1e7, 5e6, 0.0, 0.0)
+    run = ClusterRun(1e6, 4, 2, 0.1, 1e7, 5e6, 0.0, 0.0)
     arithmetic = (2e-8 * 3.5e6 + 3e-6 * 25_100) / 2
     expected = arithmetic + 4 * (0.02 + 4 * 0.005 + 0.1) + 1.5 * 4 * 5e6 / 1e7
     assert PLANTED.seconds(run) == pytest.approx(expected)
