@@ -13,7 +13,7 @@ ifeq ($(BAYESRING_DATA),)
 unexport BAYESRING_DATA
 endif
 
-.PHONY: help setup demo examples test test-slow same-bits lint types format bench bench-check bench-against accuracy reproduce reliability clean
+.PHONY: help setup demo examples test test-slow same-bits lint types format bench scan-model bench-check bench-against accuracy reproduce reliability clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -103,6 +103,12 @@ $(VENV)/.peers: $(VENV)/.installed
 
 bench: $(VENV)/.peers  ## measure speed and memory against goals and other programs, into docs/speed.md; QUICK=1 only prints, LARGE=1 does more
 	$(BIN)/python -m paper.bench $(if $(QUICK),--quick,--out paper/results/bench.json --page docs/speed.md) $(if $(LARGE),--large)
+
+scan-model: setup  ## measure scans on clusters of 1, 2 and 4 processes anew, and fit the model of docs/scaling.md; ROWS="100000 1000000"
+	rm -f paper/results/cluster.csv
+	for workers in 1 2 4; do DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False $(BIN)/python -m paper.bench.cluster --workers $$workers \
+		--rows $(or $(ROWS),100000 300000 1000000) --scans 3 --delay 0 0.1 --bandwidth inf 2e7 --store --json > /dev/null || exit 1; done
+	$(BIN)/python -m paper.bench.scan_model
 
 bench-check: setup  ## fail if a scan is 30 % slower than the committed figure
 	$(BIN)/python -m paper.bench --check paper/results/bench.json

@@ -5,21 +5,29 @@
 A table of random rows is written to a Parquet folder, surveyed and laid out on worker processes of
 this machine, and scanned. *Arithmetic* is the CPU time of the workers inside the operations on
 blocks. Overhead is everything else: CPU time of the driver (scheduler included) and of the workers
-outside of them, and the wall time of a scan beyond the arithmetic of the busiest worker. With
-``--delay`` every step waits that long, as on a slow network; ``--json`` prints one line.
+outside of them, and the wall time of a scan beyond the arithmetic of the busiest worker.
+
+As on a slow network, every step waits for ``--delay`` seconds, and as long as the bytes that go
+from and to the driver take at ``--bandwidth`` bytes per second. Several numbers of rows, delays
+and bandwidths are measured in turn on one cluster, all with all. ``--json`` prints a line for each,
+and ``--store`` adds them to `paper/results/cluster.csv`, for `paper.bench.scan_model`. Memory is
+that of the first number of rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
+from math import ceil, log2
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +41,9 @@ from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.model.types import RingSize
 from bayesring.priors import NormalWishart, RingPrior
+from paper.results_store import COMMITTED, ROOT
 
+RUNS = ROOT / COMMITTED / "cluster.csv"
 MODES = ("user", "item", "week")
 SHAPE = (20_000, 5_000, 100)
 PART = 1 << 20
@@ -59,12 +69,42 @@ class TimedOperation:
 class TimedCluster(Cluster):
     """A cluster whose workers count the CPU time of operations on blocks."""
 
-    delay = 0.0
+    delay, bandwidth = 0.0, float("inf")
+    """Seconds per step, and bytes per second."""
+    moved, steps = 0, 0
+    """Bytes from and to the driver so far, and calls of `map_blocks`."""
 
     def map_blocks(self, operation: Any, task: Any, blocks: Any) -> Iterable[Any]:
         """As `Cluster`, with an added delay for the way to the workers and back."""
-        time.sleep(self.delay)
-        return super().map_blocks(TimedOperation(operation), task, blocks)
+        before = self.moved
+        found = super().map_blocks(TimedOperation(operation), task, blocks)
+        self.steps += 1
+        time.sleep(self.delay + (self.moved - before) / self.bandwidth)
+        return found
+
+    def _stripped(self, task: Any, n_tasks: int) -> tuple[Any, list[Any]]:
+        bare, parts = super()._stripped(task, n_tasks)
+        inside = sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
+        self.moved += inside * n_tasks
+        return bare, parts
+
+    def _send(self, name: str, part: Any) -> Any:
+        """Workers that have a core pass it on: the last one has it after log2(W) more hops."""
+        self.moved += part.nbytes * (1 + ceil(log2(len(self.threads()))))
+        return super()._send(name, part)
+
+    def _persistently(self, send: Callable[[], Any]) -> Any:
+        found = super()._persistently(send)
+        if isinstance(found, list):
+            self.moved += sum(len(each) for each in found if isinstance(each, bytes))
+        return found
+
+
+class Network(NamedTuple):
+    """What is added to the network of this machine."""
+
+    delay: float = 0.0
+    bandwidth: float = float("inf")
 
 
 def used() -> tuple[float, float, int]:
@@ -88,43 +128,51 @@ def write_rows(folder: Path, n: int, part: int = PART, seed: int = 0) -> None:
         parquet.write_table(table, folder / f"part-{number:05d}.parquet")
 
 
-def measure(n: int, workers: int, rank: int, scans: int, delay: float) -> Iterator[tuple[str, Any]]:
-    """The figures, by name."""
-    with tempfile.TemporaryDirectory() as folder, connected(None, workers) as client:
-        small, large = Path(folder) / "small", Path(folder) / "large"
-        write_rows(small, 40_000, part=2_500)
-        with Cluster(client) as cluster:  # loads everything that the workers need
-            read = cluster.read_files(small, MODES, "y")
-            short = cluster.short_cuts(small, MODES, "y")
-            make_problem(spread_over(cluster, read, MODES, "y", short)[0], *MODEL, engine=cluster)
-        write_rows(large, n)
-        yield "rows", n
-        yield "workers", workers
-        base = {worker: found[2] for worker, found in client.run(used).items()}
-        with TimedCluster(client) as cluster:
-            begin = time.perf_counter()
-            read = cluster.read_files(large, MODES, "y")
-            short = cluster.short_cuts(large, MODES, "y")
-            spread, _ = spread_over(cluster, read, MODES, "y", short)
-            yield "seconds to survey", time.perf_counter() - begin
-            grown = [found[2] - base[worker] for worker, found in client.run(used).items()]
-            yield "peak MB per worker of the survey", max(grown) / 1e6
-            begin = time.perf_counter()
-            problem = make_problem(spread.standardised(0.0, 1.0), *MODEL, engine=cluster)
-            yield "seconds to lay out", time.perf_counter() - begin
-            views = [view for view in problem.views if isinstance(view, Placed)]
-            yield "tasks per mode", max(len(view.groups) for view in views)
-            share = n * sum(4 * (len(SHAPE) - 1) + 4 for _ in SHAPE) / workers
-            yield "MB of blocks per worker", share / 1e6
-            grown = [found[2] - base[worker] for worker, found in client.run(used).items()]
-            yield "peak MB per worker beyond the start", max(grown) / 1e6
-            yield "peak over share of the blocks", max(grown) / share
-            streams = Streams.of_chain(0, 0)
-            state = gibbs.init(streams, problem, RingSize(1, (rank,) * len(SHAPE)))
-            state, _ = gibbs.step(streams, 1, state, problem, cluster)  # compiles
-            cluster.delay = delay
+def warm_up(client: Any, folder: Path) -> None:
+    """Let the workers load everything that they need."""
+    write_rows(folder, 40_000, part=2_500)
+    with Cluster(client) as cluster:
+        read = cluster.read_files(folder, MODES, "y")
+        short = cluster.short_cuts(folder, MODES, "y")
+        make_problem(spread_over(cluster, read, MODES, "y", short)[0], *MODEL, engine=cluster)
+
+
+def measure(
+    client: Any, folder: Path, n: int, rank: int, scans: int, networks: Sequence[Network]
+) -> Iterator[dict[str, Any]]:
+    """The figures by name, for each of the networks."""
+    write_rows(folder, n)
+    workers = len(client.nthreads())
+    laid: dict[str, Any] = {"rows": n, "workers": workers}
+    base = {worker: found[2] for worker, found in client.run(used).items()}
+
+    def peak() -> float:
+        return float(max(found[2] - base[worker] for worker, found in client.run(used).items()))
+
+    with TimedCluster(client) as cluster:
+        begin = time.perf_counter()
+        read = cluster.read_files(folder, MODES, "y")
+        short = cluster.short_cuts(folder, MODES, "y")
+        spread, _ = spread_over(cluster, read, MODES, "y", short)
+        laid["seconds to survey"] = time.perf_counter() - begin
+        laid["peak MB per worker of the survey"] = peak() / 1e6
+        begin = time.perf_counter()
+        problem = make_problem(spread.standardised(0.0, 1.0), *MODEL, engine=cluster)
+        laid["seconds to lay out"] = time.perf_counter() - begin
+        views = [view for view in problem.views if isinstance(view, Placed)]
+        laid["tasks per mode"] = max(len(view.groups) for view in views)
+        share = n * sum(4 * (len(SHAPE) - 1) + 4 for _ in SHAPE) / workers
+        laid["MB of blocks per worker"] = share / 1e6
+        laid["peak MB per worker beyond the start"] = peak() / 1e6
+        laid["peak over share of the blocks"] = peak() / share
+        streams = Streams.of_chain(0, 0)
+        state = gibbs.init(streams, problem, RingSize(1, (rank,) * len(SHAPE)))
+        state, _ = gibbs.step(streams, 1, state, problem, cluster)  # compiles
+        laid["MB of the ring"] = sum(core.nbytes for core in state.cores) / 1e6
+        for network in networks:
+            cluster.delay, cluster.bandwidth = network
             before, here = client.run(used), time.process_time()
-            begin = time.perf_counter()
+            moved, steps, begin = cluster.moved, cluster.steps, time.perf_counter()
             for scan in range(2, scans + 2):
                 state, _ = gibbs.step(streams, scan, state, problem, cluster)
             wall = (time.perf_counter() - begin) / scans
@@ -132,15 +180,33 @@ def measure(n: int, workers: int, rank: int, scans: int, delay: float) -> Iterat
             driver = (time.process_time() - here) / scans
             inside = [(after[each][1] - before[each][1]) / scans for each in after]
             around = [(after[each][0] - before[each][0]) / scans for each in after]
-        yield "seconds per scan", wall
-        yield "arithmetic, CPU seconds per scan, all workers", sum(inside)
-        yield "arithmetic of the busiest worker", max(inside)
-        yield "CPU seconds of driver and scheduler per scan", driver
-        yield "CPU seconds of workers outside of arithmetic", sum(around) - sum(inside)
-        yield "overhead in CPU", (driver + sum(around) - sum(inside)) / sum(inside)
-        yield "overhead in wall time", wall / max(inside) - 1
-        yield "MB of the ring", sum(core.nbytes for core in state.cores) / 1e6
-        yield "peak MB of the driver", used()[2] / 1e6
+            yield laid | {
+                "delay": network.delay,
+                "bandwidth": network.bandwidth,
+                "scans": scans,
+                "steps per scan": (cluster.steps - steps) / scans,
+                "MB from and to the driver per scan": (cluster.moved - moved) / scans / 1e6,
+                "seconds per scan": wall,
+                "arithmetic, CPU seconds per scan, all workers": sum(inside),
+                "arithmetic of the busiest worker": max(inside),
+                "CPU seconds of driver and scheduler per scan": driver,
+                "CPU seconds of workers outside of arithmetic": sum(around) - sum(inside),
+                "overhead in CPU": (driver + sum(around) - sum(inside)) / sum(inside),
+                "overhead in wall time": wall / max(inside) - 1,
+                "peak MB of the driver": used()[2] / 1e6,
+                "cores": os.cpu_count(),
+                "load": os.getloadavg()[0],
+            }
+
+
+def store(run: dict[str, Any]) -> None:
+    """Add a run to the results."""
+    is_new = not RUNS.exists()
+    with RUNS.open("a", newline="") as file:
+        table = csv.DictWriter(file, list(run), lineterminator="\n")
+        if is_new:
+            table.writeheader()
+        table.writerow({name: f"{own:.6g}" for name, own in run.items()})
 
 
 def threads(n: int, rank: int, scans: int) -> Iterator[tuple[str, Any]]:
@@ -164,26 +230,40 @@ def threads(n: int, rank: int, scans: int) -> Iterator[tuple[str, Any]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rank", type=int, default=5)
     parser.add_argument("--scans", type=int, default=5)
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds added to every step")
+    parser.add_argument(
+        "--delay", type=float, nargs="+", default=[0.0], help="seconds added to every step"
+    )
+    parser.add_argument(
+        "--bandwidth", type=float, nargs="+", default=[float("inf")], help="bytes per second"
+    )
     parser.add_argument("--one-thread", action="store_true", help="also without a cluster")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--store", action="store_true", help="add the runs to paper/results")
     given = parser.parse_args()
-    asked = [partial(measure, given.rows, given.workers, given.rank, given.scans, given.delay)]
-    if given.one_thread:
-        asked.append(partial(threads, given.rows, given.rank, given.scans))
-    found = {}
-    for each in asked:
-        for name, number in each():
-            found[name] = number
-            if not given.json:
-                shown = f"{number:,}" if isinstance(number, int) else f"{number:,.4g}"
-                print(f"{name:48} {shown}", flush=True)  # noqa: T201
-    if given.json:
-        print(json.dumps(found))  # noqa: T201
+    networks = [Network(*each) for each in product(given.delay, given.bandwidth)]
+    with tempfile.TemporaryDirectory() as folder, connected(None, given.workers) as client:
+        warm_up(client, Path(folder) / "small")
+        for n in given.rows:
+            alone = dict(threads(n, given.rank, given.scans)) if given.one_thread else {}
+            rows = Path(folder) / str(n)
+            for found in measure(client, rows, n, given.rank, given.scans, networks):
+                if given.store:
+                    store(found)
+                show(found | alone, given.json)
+
+
+def show(found: dict[str, Any], as_json: bool) -> None:
+    """Print figures."""
+    if as_json:
+        print(json.dumps(found), flush=True)  # noqa: T201
+        return
+    for name, number in found.items():
+        shown = f"{number:,}" if isinstance(number, int) else f"{number:,.4g}"
+        print(f"{name:48} {shown}", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

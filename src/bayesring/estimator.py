@@ -30,6 +30,7 @@ from bayesring.fitting import (
     fit_memory,
     fit_spread,
     open_files,
+    rows_of,
     survey_files,
 )
 from bayesring.forecasting import Forecasting
@@ -37,19 +38,17 @@ from bayesring.growing import Growing
 from bayesring.likelihoods import Likelihood
 from bayesring.model.rank import RankPolicy
 from bayesring.oncluster import is_dask, observe_on, open_cluster
-from bayesring.ordering import refuse_order
 from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import describe
-from bayesring.preparing import prepare, settled, tell, tell_of_files
+from bayesring.preparing import prepare, settled, settled_for_rows, tell, tell_of_files
 from bayesring.priors import ModePrior, RingPrior
 from bayesring.scoring import Scoring
 from bayesring.settings import Settings, resolve
-from bayesring.sharing import pairs_of, sharing
 
 if TYPE_CHECKING:
     from bayesring.data.parquet import ParquetRows, Survey
     from bayesring.engine.protocol import Engine
-    from bayesring.engine.remoterows import SpreadFiles
+    from bayesring.engine.remoterows import SpreadRows
     from bayesring.engine.spread import Spread
 
 
@@ -265,10 +264,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
                 raise ValueError("features are for data in memory, but X is the path of a file.")
             if shape is not None or self.shape is not None:
                 raise ValueError("shape is for coordinates, but X is the path of a file.")
-            if extras:
-                raise ValueError(
-                    f"{next(iter(extras))} is for data in memory, but X is the path of a file."
-                )
+            for name in extras:
+                raise ValueError(f"{name} is for data in memory, but X is the path of a file.")
             settings = self._settings(modes or (), seed=0)
             files = open_files(X, y, modes, value, settings, cluster)
             return self.fit_rows(files, survey_files(files, self.progress), keep, cluster)
@@ -300,6 +297,9 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         """
         prepared = prepare(data, labels, self.share, features)
         data, labels, described, symmetric = prepared
+        if not isinstance(data, Observations) and self.inference == "online-em":
+            rows = rows_of(data)
+            return self.fit_rows(rows, survey_files(rows, self.progress), keep, engine, kind)
         settings = self._settings(labels.names, keep=keep)
         settings, axes = settled(settings, prepared, self.share)
         n, kept = data.n, None
@@ -325,23 +325,22 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
 
     def fit_rows(
         self,
-        files: ParquetRows | SpreadFiles,
+        files: ParquetRows | SpreadRows,
         survey: Survey,
         keep: Keep = NOTHING_KEPT,
         engine: Engine | None = None,
+        kind: str | None = None,
     ) -> Self:
-        """Learn from Parquet data of which the labels are known.
+        """Learn from Parquet data, or the like, of which the labels are known.
 
         If they cannot be read to their end, what was learned is kept, and the error says so.
         """
         settings = self._settings(survey.labels.names, keep=keep)
-        refuse_order(settings, "files")
-        sharing(settings, pairs_of(self.share, survey.labels.names), survey.labels.names)
-        settings = settings.bound(survey.moments, survey.labels.names, survey.shape)
+        settings = settled_for_rows(settings, survey, self.share)
         tell_of_files(survey, stacklevel=4)
         found = fit_files(files, survey, settings, keep, engine)
         self._adopt(found, settings)
-        self.labels_, self.table_kind_ = survey.labels, None
+        self.labels_, self.table_kind_ = survey.labels, kind
         self.features_, self.symmetric_ = (None,) * len(survey.shape), ()
         self.n_observations_, self.observed_ = survey.n_observed, None
         failure = found.outcome.failure

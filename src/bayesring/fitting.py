@@ -28,7 +28,7 @@ from bayesring.settings import Settings
 if TYPE_CHECKING:
     from bayesring.data.parquet import Coding, ParquetRows, Survey
     from bayesring.engine.protocol import Engine
-    from bayesring.engine.remoterows import SpreadFiles
+    from bayesring.engine.remoterows import SpreadRows
     from bayesring.engine.spread import Spread
 
 
@@ -105,11 +105,6 @@ def fit_spread(
     keep: Keep = NOTHING_KEPT,
 ) -> Fit:
     """Sample from the posterior given observations on the workers of a cluster."""
-    if settings.inference == "online-em":
-        raise ValueError(
-            f"inference='online-em' needs files for data as large as this Dask DataFrame of "
-            f"{data.n:,} observations: write it with to_parquet, and give fit the path."
-        )
     known = "" if keep.folder is None else digest(data.n, np.array(data.moments), *data.counts)
     location, scale = settings.model.likelihood.units_from(data.seen)
     units = Units(data.shape, location, scale)
@@ -153,7 +148,7 @@ def _parts_of(features: Any) -> tuple[Any, ...]:
 
 
 def fit_files(
-    files: ParquetRows | SpreadFiles,
+    files: ParquetRows | SpreadRows,
     survey: Survey,
     settings: Settings,
     keep: Keep = NOTHING_KEPT,
@@ -261,7 +256,7 @@ def open_files(
     value: str | None,
     settings: Settings,
     cluster: Any = None,
-) -> ParquetRows | SpreadFiles:
+) -> ParquetRows | SpreadRows:
     """Open Parquet data for a fit with these settings, here or on a cluster."""
     if settings.inference != "online-em":
         raise ValueError(
@@ -282,7 +277,19 @@ def open_files(
     return ParquetRows(path, modes, value, settings.n_jobs)
 
 
-def survey_files(files: ParquetRows | SpreadFiles, progress: bool) -> Survey:
+def rows_of(data: Spread) -> SpreadRows:
+    """Observations on the workers of a cluster, as rows to learn from batch by batch."""
+    if data.rows is None:
+        raise ValueError(
+            f"inference='online-em' learns from keys and values alone, but X is a Dask DataFrame "
+            f"of {data.n:,} observations with weights, exposures, errors or bounds; use "
+            "inference='gibbs'."
+        )
+    rows: SpreadRows = data.rows
+    return rows
+
+
+def survey_files(files: ParquetRows | SpreadRows, progress: bool) -> Survey:
     """First pass over files: labels, counts, units."""
     from bayesring.progress import survey_progress
 

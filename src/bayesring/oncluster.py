@@ -16,11 +16,13 @@ from bayesring.data import inputs
 from bayesring.data.extras import Extras, columns_of
 from bayesring.data.labels import Labels
 from bayesring.data.observations import COMPACT, Observations
+from bayesring.data.partitions import table_part
 from bayesring.data.tables import find_columns
 from bayesring.engine.threads import ONE_THREAD
 
 if TYPE_CHECKING:
     from bayesring.engine.dask import Cluster
+    from bayesring.engine.remoteframes import SpreadFrame
     from bayesring.engine.spread import Spread
 
 
@@ -73,14 +75,27 @@ def observe_on(
         frame = nw.from_native(X._meta, eager_only=True)
         rest = frame.drop(columns_of(extras)) if columns_of(extras) else frame
         columns = find_columns(rest, modes, value)
-        read = cluster.read_frames(X, columns, extras)
+        read = cluster.read_frames(table_part, X, columns, extras)
         names, value = columns.modes, columns.value
     from bayesring.engine.spread import spread_over
 
     spread, survey = spread_over(cluster, read, names, value, short)
+    if not from_path and not extras and value is not None:
+        spread = spread._replace(rows=_rows_of(cluster, X, names, value, survey.n_rows))
     labels = Labels(names, survey.levels, value, survey.zones)
     data = spread.gathered() if spread.n < COMPACT else spread
     return data, labels, None if from_path else "pandas"
+
+
+def _rows_of(
+    cluster: Cluster, frame: Any, modes: tuple[str, ...], value: str, n_rows: int
+) -> SpreadFrame:
+    """The rows of a Dask DataFrame, to learn from batch by batch."""
+    from bayesring.data.parquet.frames import FramePartition
+    from bayesring.engine.remoteframes import SpreadFrame
+
+    read = cluster.read_frames(FramePartition, frame, modes, value)
+    return SpreadFrame(cluster, read, modes, value, n_rows)
 
 
 class Asked(NamedTuple):

@@ -14,7 +14,7 @@ from bayesring.data.positions import axes_of
 from bayesring.data.traps import DataWarning, find_traps, summarise_data, traps_of_labels
 from bayesring.featuring import attach, featured, with_features
 from bayesring.model.types import Axis
-from bayesring.ordering import ordered
+from bayesring.ordering import ordered, refuse_order
 from bayesring.priors.ring_prior import Pairs
 from bayesring.settings import Settings
 from bayesring.sharing import pairs_of, sharing, together
@@ -61,6 +61,14 @@ def settled(settings: Settings, prepared: Prepared, share: Any) -> tuple[Setting
     settings = ordered(settings, axes, labels.names, data.n)
     settings = featured(settings, described, labels.names)
     return sharing(settings, pairs_of(share, labels.names), labels.names), axes
+
+
+def settled_for_rows(settings: Settings, survey: Survey, share: Any) -> Settings:
+    """Settings for rows that are read batch by batch, checked."""
+    names = survey.labels.names
+    refuse_order(settings, "files")
+    sharing(settings, pairs_of(share, names), names)
+    return settings.bound(survey.moments, names, survey.shape)
 
 
 def tell(data: Observations, labels: Labels, settings: Settings, stacklevel: int) -> None:

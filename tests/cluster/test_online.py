@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
-from dask import dataframe
+from dask import dataframe, delayed
 from distributed import Client, LocalCluster
 
 from bayesring import TensorRing
 from bayesring.data import batches
-from bayesring.data.parquet import lanes, shuffling
+from bayesring.data.parquet import Coding, lanes, shuffling
+from bayesring.data.parquet.frames import FramePartition
 from bayesring.engine import dask as module
 from bayesring.engine.dask import ClusterLost
+from bayesring.engine.remoteframes import SpreadFrame, tally_partition
 from bayesring.infer import members, online
 from tests.cluster.local import MODES, OPTIONS, kill_one, long_table, same_draws, start
+from tests.cluster.serial import Serial
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesring.data.traps.DataWarning")
 SETTINGS = {
@@ -174,8 +180,100 @@ def test_a_later_batch_of_a_dask_frame_is_refused(client, rng):
         ring.partial_fit(dataframe.from_pandas(frame, npartitions=2))
 
 
-def test_large_frames_are_refused(client, rng, monkeypatch):
+@pytest.fixture
+def many(monkeypatch):
+    """Frames of a hundred rows stay on the cluster."""
     monkeypatch.setattr("bayesring.oncluster.COMPACT", 100)
-    parts = dataframe.from_pandas(long_table(rng, 400), npartitions=2)
-    with pytest.raises(ValueError, match="write it with to_parquet, and give fit the path"):
-        fit(parts, client=client)
+
+
+def partitions_and_files(frame, cuts, folder):
+    """A Dask DataFrame, one of its partitions empty, and files whose row groups are the others."""
+    pieces = [frame[a:b] for a, b in pairwise([0, *cuts, len(frame)])]
+    for number, own in enumerate(pieces):
+        if len(own):
+            own.to_parquet(folder / f"{number}.parquet", index=False)
+    return dataframe.from_delayed([delayed(own) for own in pieces], meta=frame[:0])
+
+
+CUTS = [180, 500, 500, 833, 1_300, 1_666, 2_000]
+
+
+@pytest.mark.usefixtures("large", "many")
+def test_partitions_are_row_groups(client, rng, tmp_path):
+    """A large Dask DataFrame is as files with these row groups, here or there."""
+    frame = long_table(rng, 2_400)
+    parts = partitions_and_files(frame, CUTS, tmp_path)
+    here, there = fit(tmp_path, batch_size=200), fit(parts, batch_size=200, client=client)
+    same(here, there)
+    assert there.n_observations_ == here.n_observations_ < len(frame)
+    assert there.table_kind_ == "pandas"
+    assert there.labels_.zones == here.labels_.zones
+    same(fit(tmp_path), fit(parts, client=client))
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("large", "many")
+def test_lost_partitions_are_computed_again(rng, tmp_path, monkeypatch):
+    """Three workers, of which two are killed one after the other."""
+    parts = partitions_and_files(long_table(rng, 2_400), CUTS, tmp_path)
+    here, seen = fit(tmp_path, batch_size=200), []
+    whole = module.Cluster.batch_sums
+    with LocalCluster(n_workers=3, **OPTIONS) as local, Client(local) as client:
+
+        def killing(*arguments):
+            seen.append(arguments)
+            if len(seen) in (10, 30):
+                kill_one(client, len(seen) // 10)
+            return whole(*arguments)
+
+        monkeypatch.setattr(module.Cluster, "batch_sums", killing)
+        same(here, fit(parts, batch_size=200, client=client))
+    assert len(seen) > 30
+
+
+@pytest.mark.usefixtures("many")
+def test_frames_with_more_than_values_are_refused(client, rng):
+    frame = long_table(rng, 400).assign(weight=1.0)
+    parts = dataframe.from_pandas(frame, npartitions=2)
+    with pytest.raises(ValueError, match="learns from keys and values alone, but X is a Dask Data"):
+        fit(parts, client=client, sample_weight="weight")
+
+
+def partition(frame, number=0):
+    return FramePartition(frame, number, tuple(MODES), "y")
+
+
+def test_partitions_with_faults_are_named(rng):
+    frame = long_table(rng, 60)
+    other = frame.assign(depth=frame["depth"].astype(str))
+    cluster = Serial()
+    rows = SpreadFrame(
+        cluster, lambda: [partition(frame), partition(other, 1)], tuple(MODES), "y", 120
+    )
+    expected = r"^Partition 1, column 'depth': holds string, but int64 in partition 0; a column"
+    with pytest.raises(ValueError, match=expected):
+        rows.survey()
+    frame.loc[17, "day"] = None
+    with pytest.raises(ValueError, match=r"^Partition 3, row 17, column 'day': no key; every row"):
+        tally_partition(partition(frame, 3))
+    lengths = iter([60, 59])
+    rows = SpreadFrame(
+        cluster, lambda: [partition(long_table(rng, next(lengths)))], tuple(MODES), "y", 60
+    )
+    coding = Coding(rows.survey().labels)
+    with pytest.raises(ValueError, match="Partition 0 has changed while it was read: it had 60 ro"):
+        rows.take(coding, np.arange(5))
+
+
+def test_missing_and_odd_columns(rng):
+    """NaN is missing in every type of column; categories are labels."""
+    frame = long_table(rng, 80)
+    plain = tally_partition(partition(frame))[1]
+    numbers = pa.array(frame["y"].to_numpy(), from_pandas=False)  # NaN is no null there
+    odd = frame.astype({"sensor": "category"}).assign(y=pd.arrays.ArrowExtensionArray(numbers))
+    found = tally_partition(partition(odd))[1]
+    assert found.summaries == plain.summaries
+    for own, its in zip(found.levels + found.counts, plain.levels + plain.counts, strict=True):
+        np.testing.assert_array_equal(own, its)
+    with pytest.raises(ValueError, match=r"^Partition 0, column 'y': holds .*, but numbers are"):
+        partition(frame.assign(y="1"))

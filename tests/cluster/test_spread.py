@@ -51,7 +51,7 @@ def spread(frame, edges, extras=None, n_threads=3):
     """The table in partitions that end at `edges`."""
     ends = [0, *sorted(edges), len(frame)]
     parts = [
-        table_part(frame.iloc[a:b], COLUMNS, extras or {}, f"Partition {number}")
+        table_part(frame.iloc[a:b], number, COLUMNS, extras or {})
         for number, (a, b) in enumerate(pairwise(ends))
     ]
     return spread_over(Serial(n_threads), lambda: parts, MODES, "y")[0]
@@ -169,8 +169,7 @@ def test_a_bad_row_is_named_with_its_partition(rng):
 def test_keys_of_different_kinds(rng):
     frame = table(rng, 60)
     parts = [
-        table_part(each, COLUMNS, {}, "")
-        for each in (frame, frame.assign(b=frame["b"].astype(str)))
+        table_part(each, 0, COLUMNS, {}) for each in (frame, frame.assign(b=frame["b"].astype(str)))
     ]
     with pytest.raises(ValueError, match="column 'b' holds numbers in some partitions and text"):
         spread_over(Serial(), lambda: parts, MODES, "y")

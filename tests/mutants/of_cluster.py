@@ -10,6 +10,7 @@ HELD = (SPREAD + "test_the_same_cells_are_held_out",)
 SENT = ("tests/cluster/test_cluster.py::test_a_core_is_sent_when_it_has_changed",)
 ONLINE = "tests/cluster/test_online.py::"
 LARGE = (ONLINE + "test_large_batches_of_files",)
+FRAMES = (ONLINE + "test_partitions_are_row_groups",)
 
 CLUSTER = [
     Mutant(
@@ -67,6 +68,34 @@ CLUSTER = [
         "for part in observed_parts(files, [group], skip):",
         "for part in observed_parts(files, [group], skip[:0]):",
         (ONLINE + "test_small_batches_of_files",),
+    ),
+    Mutant(
+        "rows of a partition have the numbers of the first one",
+        "engine/remoteframes.py",
+        "groups.append(Group(number, 0, 0, self.n_rows, n_rows))",
+        "groups.append(Group(number, 0, 0, 0, n_rows))",
+        FRAMES,
+    ),
+    Mutant(
+        "empty partitions move the others",
+        "engine/remoteframes.py",
+        "self._cluster.submit(name, function, parts[own.file], [own], *rest, urgency=1)",
+        "self._cluster.submit(name, function, parts[own.first // 400], [own], *rest, urgency=1)",
+        FRAMES,
+    ),
+    Mutant(
+        "a lane of partitions is in another order than its sizes",
+        "engine/remoteframes.py",
+        "return CodedLane(np.concatenate([part.rows for part in parts]), sizes)",
+        "return CodedLane(np.concatenate([part.rows for part in parts[::-1]]), sizes)",
+        FRAMES,
+    ),
+    Mutant(
+        "NaN in a column of Arrow's is a value",
+        "data/parquet/frames.py",
+        "if pa.types.is_floating(columns[-1].type):",
+        "if False:",
+        (ONLINE + "test_missing_and_odd_columns",),
     ),
     Mutant(
         "workers see the ring of the first batch only",

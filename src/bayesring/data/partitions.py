@@ -50,8 +50,8 @@ class RowPart(NamedTuple):
     """Rows with or without a value."""
 
 
-def table_part(frame: Any, columns: Columns, extras: Mapping[str, str], where: str) -> RowPart:
-    """A partition that is a table; `where` names it in messages."""
+def table_part(frame: Any, number: int, columns: Columns, extras: Mapping[str, str]) -> RowPart:
+    """Partition `number`, which is a table."""
     table = nw.from_native(frame, eager_only=True)
     n_rows = len(table)
     try:
@@ -67,7 +67,7 @@ def table_part(frame: Any, columns: Columns, extras: Mapping[str, str], where: s
         coded = code_table(table, columns._replace(guessed=False))
         values, given = between(coded.values, found)
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
+        raise ValueError(f"Partition {number}: {error}") from None
     known, labels = ~np.isnan(values), coded.labels
     codes = np.ascontiguousarray(coded.coords[known].T, dtype=np.int32)
     levels = tuple(each for each in labels.levels if each is not None)

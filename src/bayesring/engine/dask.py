@@ -16,7 +16,7 @@ import pickle
 import pydoc
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -30,9 +30,7 @@ from distributed.protocol.pickle import dumps
 
 from bayesring.data.batches import Batch
 from bayesring.data.blocks import Block, shares
-from bayesring.data.partitions import table_part
 from bayesring.data.splitting import Held
-from bayesring.data.tables import Columns
 from bayesring.engine.gradients import BatchSums, GradientTask, put_together
 from bayesring.engine.operations import CoreTask, Drawn, Update
 from bayesring.engine.placing import (
@@ -235,16 +233,16 @@ class Cluster(Threads, Workers):
                 self._direct = False
         return self.client.scatter({name: part}, direct=False, **way)[name]
 
-    def read_frames(self, frame: Any, columns: Columns, extras: Mapping[str, str]) -> Read:
-        """A Dask DataFrame; its graph makes the partitions whenever they are needed."""
+    def read_frames(self, function: Callable[..., Any], frame: Any, *rest: Any) -> Read:
+        """A function of every partition of a Dask DataFrame, and of its number.
+
+        The graph of the frame makes the partitions whenever they are needed.
+        """
 
         def read() -> list[Any]:
-            part = delayed(table_part, pure=False)
-            parts = [
-                part(each, columns, extras, f"Partition {number}")
-                for number, each in enumerate(frame.to_delayed())
-            ]
-            return list(self.client.compute(parts))
+            part = delayed(function, pure=False)
+            found = enumerate(frame.to_delayed())
+            return list(self.client.compute([part(each, n, *rest) for n, each in found]))
 
         return read
 

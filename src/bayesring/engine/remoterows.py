@@ -7,6 +7,7 @@ sums come here: every worker adds up the blocks that its own lanes give.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
@@ -20,7 +21,7 @@ from bayesring.data.blocks import shares
 from bayesring.data.labels import encode
 from bayesring.data.parquet import lanes
 from bayesring.data.parquet.lanes import Deal, Span
-from bayesring.data.parquet.reading import Group, ParquetFiles
+from bayesring.data.parquet.reading import Group, ParquetFiles, RowSource
 from bayesring.data.parquet.rows import (
     CHUNK,
     NO_ROWS,
@@ -66,7 +67,7 @@ class CodedLane(NamedTuple):
     """Numbers of rows in the batches of each row group."""
 
 
-def tally_lane(files: ParquetFiles, groups: Sequence[Group]) -> Tallied:
+def tally_lane(files: RowSource, groups: Sequence[Group]) -> Tallied:
     """Labels, counts and summaries of some row groups; runs on a worker."""
     return tallied(files, (part for group in groups for part in files.read(group)))
 
@@ -86,7 +87,7 @@ def joint_tally(parts: Sequence[Tallied], names: Sequence[str]) -> Tallied:
 
 
 def take_rows(
-    files: ParquetFiles, groups: Sequence[Group], coding: Coding, rows: NDArray[np.int64]
+    files: RowSource, groups: Sequence[Group], coding: Coding, rows: NDArray[np.int64]
 ) -> list[IntArray]:
     """The rows with these sorted numbers that have a value; runs on a worker."""
     coders = make_coders(files, coding.labels)
@@ -94,7 +95,7 @@ def take_rows(
 
 
 def code_lane(
-    files: ParquetFiles, groups: Sequence[Group], coding: Coding, skip: NDArray[np.int64]
+    files: RowSource, groups: Sequence[Group], coding: Coding, skip: NDArray[np.int64]
 ) -> CodedLane:
     """Read and code the rows of a lane; runs on a worker."""
     lane = Lane(files, coding, make_coders(files, coding.labels), iter(()))
@@ -263,40 +264,40 @@ class RemoteLane:
         return placed
 
 
-class SpreadFiles:
-    """Parquet data that all workers can read: the same as `ParquetRows`, from there."""
+class SpreadRows(ABC):
+    """Rows that all workers can read: the same as `ParquetRows`, from there."""
 
-    def __init__(
-        self, cluster: Workers, path: Path, modes: Sequence[str], value: str, threads: int = 1
-    ) -> None:
-        self.modes, self.value = tuple(modes), value
-        self._cluster, self._files = cluster, ParquetFiles(path, modes, value)
-        self._source = path, self.modes, value
-        self._lanes = lanes.lanes_of(self._files.groups)
-        self._held: tuple[Any, HeldLanes] | None = None
-        self.n_rows, self.threads = self._files.n_rows, threads
+    modes: tuple[str, ...]
+    value: str
+    n_rows: int
+    _groups: Sequence[Group]
+    _lanes: list[slice]
+    _held: tuple[Any, HeldLanes] | None
 
-    def _each(self, name: str, function: Callable[..., Any], *rest: Any) -> list[Any]:
-        """Futures of a function of every lane, neighbouring lanes at the same worker."""
-        files = self._cluster.submit("open-files", ParquetFiles, *self._source)
-        workers: Sequence[str | None] = self._cluster.threads() or [None]
-        runs = shares([1] * len(self._lanes), len(workers))
-        homes = [worker for own, worker in zip(runs, workers, strict=False) for _ in _all(own)]
-        return [
-            self._cluster.submit(
-                name, function, files, self._files.groups[own], *rest, worker=worker
-            )
-            for own, worker in zip(self._lanes, homes, strict=True)
-        ]
+    def __init__(self, cluster: Workers) -> None:
+        self._cluster, self._held = cluster, None
 
+    def _divide(self, groups: Sequence[Group]) -> None:
+        """Make lanes of consecutive row groups."""
+        self._groups, self._lanes = groups, lanes.lanes_of(groups)
+
+    @abstractmethod
     def survey(self, report: Callable[[int, int], None] | None = None) -> Survey:
         """As `ParquetRows.survey`."""
-        parts = self._each("survey", tally_lane)
-        joint = self._cluster.reduce("survey", joint_tally, parts, self.modes)
-        survey = survey_of(self._files, self._cluster.results([joint])[0])
-        if report is not None:
-            report(self.n_rows, self.n_rows)
-        return survey
+
+    @abstractmethod
+    def _each(self, name: str, function: Callable[..., Any], *rest: Any) -> list[Any]:
+        """Futures of a function of all row groups, some at a time, in order."""
+
+    @abstractmethod
+    def _coded_lanes(self, coding: Any, skip: Any) -> list[Any]:
+        """Futures of the lanes; labels and rows that are skipped are futures, too."""
+
+    def _homes(self) -> list[str | None]:
+        """A worker for every lane, the same for neighbouring lanes."""
+        workers: Sequence[str | None] = self._cluster.threads() or [None]
+        runs = shares([1] * len(self._lanes), len(workers))
+        return [worker for own, worker in zip(runs, workers, strict=False) for _ in _all(own)]
 
     def take(self, coding: Coding, rows: NDArray[np.int64]) -> Chunk:
         """As `ParquetRows.take`."""
@@ -312,7 +313,7 @@ class SpreadFiles:
             self._held = None
             there = self._cluster.keep("labels", coding)
             skipped = self._cluster.keep("row-numbers", skip)
-            futures = self._each("code-rows", code_lane, there, skipped)
+            futures = self._coded_lanes(there, skipped)
             sizes = self._cluster.results(self._cluster.map("count-rows", sizes_of, futures))
             self._held = known, HeldLanes(futures, sizes, self._lanes)
         return self._held[1]
@@ -328,7 +329,7 @@ class SpreadFiles:
         """As `ParquetRows.chunks`, mixed here."""
         held = self._hold(coding, np.asarray(skip, dtype=np.int64))
         rng = np.random.default_rng(aside(seed, Purpose.FILES, epoch))
-        sizes = [group.n_rows for group in self._files.groups]
+        sizes = [group.n_rows for group in self._groups]
         found = [RemoteLane(self._cluster, held, own) for own in dealt_groups(sizes, rng)]
         return mixed_rows(found, len(self.modes) + 1, rng, rows, GATHERS)
 
@@ -351,3 +352,35 @@ class SpreadFiles:
                 shared = [deal.share(n) for n in numbers]
                 n = sum(own.stop - own.start for own in shared)
                 yield LaneBatch(held, deal, now, n, edges)
+
+
+class SpreadFiles(SpreadRows):
+    """Parquet data."""
+
+    def __init__(self, cluster: Workers, path: Path, modes: Sequence[str], value: str) -> None:
+        super().__init__(cluster)
+        self.modes, self.value = tuple(modes), value
+        self._files, self._source = ParquetFiles(path, modes, value), (path, self.modes, value)
+        self.n_rows = self._files.n_rows
+        self._divide(self._files.groups)
+
+    def _each(self, name: str, function: Callable[..., Any], *rest: Any) -> list[Any]:
+        """Futures of a function of every lane."""
+        files = self._cluster.submit("open-files", ParquetFiles, *self._source)
+        return [
+            self._cluster.submit(name, function, files, self._groups[own], *rest, worker=worker)
+            for own, worker in zip(self._lanes, self._homes(), strict=True)
+        ]
+
+    def _coded_lanes(self, coding: Any, skip: Any) -> list[Any]:
+        """As in `SpreadRows`."""
+        return self._each("code-rows", code_lane, coding, skip)
+
+    def survey(self, report: Callable[[int, int], None] | None = None) -> Survey:
+        """As `ParquetRows.survey`."""
+        parts = self._each("survey", tally_lane)
+        joint = self._cluster.reduce("survey", joint_tally, parts, self.modes)
+        survey = survey_of(self._files, self._cluster.results([joint])[0])
+        if report is not None:
+            report(self.n_rows, self.n_rows)
+        return survey

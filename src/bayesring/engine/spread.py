@@ -162,6 +162,8 @@ class Spread(NamedTuple):
     choice: Wanted = Wanted()
     short: ShortCuts | None = None
     """Shorter ways to read, if there are some."""
+    rows: Any = None
+    """The same as `SpreadRows` to learn from batch by batch, if they are keys and values only."""
 
     @property
     def shape(self) -> tuple[int, ...]:

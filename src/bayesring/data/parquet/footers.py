@@ -84,7 +84,7 @@ def partition_kinds(partitions: list[dict[str, str | None]]) -> dict[str, KeyTyp
     return kinds
 
 
-def check_value_type(kind: Any, name: str, column: str) -> None:
+def check_value_type(kind: Any, place: str, column: str) -> None:
     """Check that values are numbers or booleans, or that all of them are missing."""
     types = import_pyarrow().types
     if not (
@@ -94,7 +94,7 @@ def check_value_type(kind: Any, name: str, column: str) -> None:
         or types.is_boolean(kind)
         or types.is_null(kind)
     ):
-        raise ValueError(f"File {name}, column {column!r}: holds {kind}, but numbers are required.")
+        raise ValueError(f"{place}, column {column!r}: holds {kind}, but numbers are required.")
 
 
 def check_footer(path: Path, name: str) -> list[RowGroup]:

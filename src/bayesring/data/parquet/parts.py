@@ -10,7 +10,7 @@ from bayesring.data.labels import Labels
 from bayesring.data.moments import Tally
 from bayesring.data.observations import Observations
 from bayesring.data.parquet.keycoding import BadText, KeyTally, make_coder
-from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, RowBatch
+from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, RowBatch, RowSource
 from bayesring.data.parquet.shuffling import Coding, Lane, floats, make_coders, observed_parts
 from bayesring.data.partitions import (
     Border,
@@ -83,7 +83,7 @@ def survey_rows(files: ParquetFiles, groups: Sequence[Group]) -> PartSurvey:
     return PartSurvey(levels, counts, zones, tally, tally, frozenset(), n_rows)
 
 
-def tally_keys(files: ParquetFiles, part: RowBatch, tallies: Sequence[KeyTally]) -> None:
+def tally_keys(files: RowSource, part: RowBatch, tallies: Sequence[KeyTally]) -> None:
     """Count the keys of rows with a value, and remember those of all."""
     values = part.batch.column(files.value)
     missing = values.is_null() if values.null_count else None

@@ -7,6 +7,7 @@ to their files. Files are read in the order of their paths, so every row has a n
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -65,35 +66,25 @@ class RowBatch(NamedTuple):
         return self.begin + int(place if self.rows is None else self.rows[place])
 
 
-class ParquetFiles:
-    """Files with the same key columns and value column, checked.
+class RowSource(ABC):
+    """Rows with key columns and a value column, in groups that are read one by one."""
 
-    Opening reads only the footers: names and types of columns, numbers of rows, and whether the
-    file is as long as its footer says.
-    """
+    modes: tuple[str, ...]
+    value: str
+    kinds: tuple[KeyType, ...]
+    """Types of the key columns."""
 
-    def __init__(self, path: str | os.PathLike[str], modes: Sequence[str], value: str) -> None:
-        self.path, self.modes, self.value = Path(path), tuple(modes), value
-        self._paths = find_files(self.path)
-        self._base = base_of(str(path))
-        self._partitions = [partition_of(path.relative_to(self._base)) for path in self._paths]
-        self._fixed = partition_kinds([each for each in self._partitions if each])
-        self._metadata: list[Any] = []
-        self._coded: list[list[str]] = []
-        self.groups: list[Group] = []
-        self.kinds = self._agreed([self._open(file) for file in range(len(self._paths))])
-        self.n_rows = sum(group.n_rows for group in self.groups)
-        if not self.n_rows:
-            raise ValueError(f"{self.path} holds no rows.")
+    @abstractmethod
+    def place(self, file: int) -> str:
+        """Where rows are, at the beginning of a message."""
 
-    def name(self, file: int) -> str:
-        """Name of a file in messages: its path inside the folder."""
-        path = self._paths[file]
-        return str(path if path == self.path else path.relative_to(self._base))
+    @abstractmethod
+    def read(self, group: Group) -> Iterator[RowBatch]:
+        """All rows of a row group, in batches of `BATCH` rows."""
 
     def error(self, part: RowBatch, place: int, column: str, what: str) -> ValueError:
         """The error for the contents of a column at an index of a part."""
-        where = f"File {self.name(part.file)}, row {part.row(place):,}, column {column!r}"
+        where = f"{self.place(part.file)}, row {part.row(place):,}, column {column!r}"
         return ValueError(f"{where}: {what}")
 
     def keys(self, part: RowBatch, name: str) -> Any:
@@ -120,8 +111,64 @@ class ParquetFiles:
             what = f"{found}; values must be finite numbers."
         return self.error(part, place, self.value, what)
 
+    def observed(
+        self, group: Group, listed: NDArray[np.int64] | None = None, keep: bool = True
+    ) -> Iterator[RowBatch]:
+        """The rows with a value, among those listed or, if not `keep`, among all others.
+
+        `listed` holds sorted row numbers of the whole data set; None means all rows.
+        """
+        for part in self.read(group):
+            first, n = group.first + part.begin - group.begin, len(part.batch)
+            chosen = None
+            if listed is not None:
+                begin, end = np.searchsorted(listed, (first, first + n))
+                if begin < end or keep:
+                    chosen = np.full(n, not keep)
+                    chosen[listed[begin:end] - first] = keep
+            values = part.batch.column(self.value)
+            if values.null_count:
+                known = values.is_valid().to_numpy(zero_copy_only=False)
+                chosen = known if chosen is None else chosen & known
+            if chosen is None:
+                yield part
+            elif chosen.any():
+                batch = part.batch.filter(import_pyarrow().array(chosen))
+                yield RowBatch(part.file, part.begin, np.flatnonzero(chosen), batch)
+
+
+class ParquetFiles(RowSource):
+    """Files with the same key columns and value column, checked.
+
+    Opening reads only the footers: names and types of columns, numbers of rows, and whether the
+    file is as long as its footer says.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], modes: Sequence[str], value: str) -> None:
+        self.path, self.modes, self.value = Path(path), tuple(modes), value
+        self._paths = find_files(self.path)
+        self._base = base_of(str(path))
+        self._partitions = [partition_of(path.relative_to(self._base)) for path in self._paths]
+        self._fixed = partition_kinds([each for each in self._partitions if each])
+        self._metadata: list[Any] = []
+        self._coded: list[list[str]] = []
+        self.groups: list[Group] = []
+        self.kinds = self._agreed([self._open(file) for file in range(len(self._paths))])
+        self.n_rows = sum(group.n_rows for group in self.groups)
+        if not self.n_rows:
+            raise ValueError(f"{self.path} holds no rows.")
+
+    def name(self, file: int) -> str:
+        """Name of a file in messages: its path inside the folder."""
+        path = self._paths[file]
+        return str(path if path == self.path else path.relative_to(self._base))
+
+    def place(self, file: int) -> str:
+        """As in `RowSource`."""
+        return f"File {self.name(file)}"
+
     def read(self, group: Group) -> Iterator[RowBatch]:
-        """All rows of a row group, in batches."""
+        """As in `RowSource`."""
         pa = import_pyarrow()
         from pyarrow import parquet
 
@@ -156,31 +203,6 @@ class ParquetFiles:
                 f"{group.begin + group.n_rows:,} rows."
             )
 
-    def observed(
-        self, group: Group, listed: NDArray[np.int64] | None = None, keep: bool = True
-    ) -> Iterator[RowBatch]:
-        """The rows with a value, among those listed or, if not `keep`, among all others.
-
-        `listed` holds sorted row numbers of the whole data set; None means all rows.
-        """
-        for part in self.read(group):
-            first, n = group.first + part.begin - group.begin, len(part.batch)
-            chosen = None
-            if listed is not None:
-                begin, end = np.searchsorted(listed, (first, first + n))
-                if begin < end or keep:
-                    chosen = np.full(n, not keep)
-                    chosen[listed[begin:end] - first] = keep
-            values = part.batch.column(self.value)
-            if values.null_count:
-                known = values.is_valid().to_numpy(zero_copy_only=False)
-                chosen = known if chosen is None else chosen & known
-            if chosen is None:
-                yield part
-            elif chosen.any():
-                batch = part.batch.filter(import_pyarrow().array(chosen))
-                yield RowBatch(part.file, part.begin, np.flatnonzero(chosen), batch)
-
     def _open(self, file: int) -> dict[str, KeyType]:
         """Read a footer and return the types of its key columns."""
         pa = import_pyarrow()
@@ -203,7 +225,7 @@ class ParquetFiles:
                 raise ValueError(f"File {name} has no column {column!r}; its columns are {known}.")
             kind = schema.field(column).type
             if column == self.value:
-                check_value_type(kind, name, column)
+                check_value_type(kind, self.place(file), column)
                 continue
             try:
                 kinds[column] = key_type(kind, column)

@@ -22,17 +22,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.batches import Batch, Chunk
 from bayesring.data.labels import Labels
+from bayesring.data.parquet.arrowkeys import KeyType
 from bayesring.data.parquet.keycoding import Coder, KeyTally
 from bayesring.data.parquet.lanes import large_batches
 from bayesring.data.parquet.parts import tally_keys
-from bayesring.data.parquet.reading import Group, ParquetFiles, RowBatch
+from bayesring.data.parquet.reading import Group, ParquetFiles, RowBatch, RowSource
 from bayesring.data.parquet.shuffling import (
     Coding,
     Lane,
@@ -169,7 +170,7 @@ class ParquetRows:
 
 
 def rows_of_group(
-    files: ParquetFiles,
+    files: RowSource,
     coding: Coding,
     coders: Sequence[Coder],
     rows: NDArray[np.int64],
@@ -202,7 +203,7 @@ Summary = tuple[int, float, float, float, float, bool, bool]
 """Number of values, mean, sum of squared deviations, smallest, largest, binary, whole."""
 
 
-def tallied(files: ParquetFiles, parts: Iterable[RowBatch]) -> Tallied:
+def tallied(files: RowSource, parts: Iterable[RowBatch]) -> Tallied:
     """Labels and counts, and a summary of every batch of rows."""
     tallies = [KeyTally(kind, name) for kind, name in zip(files.kinds, files.modes, strict=True)]
     summaries = []
@@ -223,7 +224,16 @@ def tallied(files: ParquetFiles, parts: Iterable[RowBatch]) -> Tallied:
     return Tallied(levels, counts, summaries)
 
 
-def survey_of(files: ParquetFiles, found: Tallied) -> Survey:
+class Surveyed(Protocol):
+    """What is known of rows before a survey."""
+
+    modes: tuple[str, ...]
+    value: str
+    kinds: tuple[KeyType, ...]
+    n_rows: int
+
+
+def survey_of(files: Surveyed, found: Tallied) -> Survey:
     """Put together what was found; the order of the summaries matters to the last bit."""
     moments = _Moments()
     for summary in found.summaries:

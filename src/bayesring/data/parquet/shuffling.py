@@ -21,7 +21,7 @@ from bayesring.checks import import_pyarrow
 from bayesring.data.batches import Chunk
 from bayesring.data.labels import Labels
 from bayesring.data.parquet.keycoding import Coder, copies, make_coder
-from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, RowBatch
+from bayesring.data.parquet.reading import BATCH, Group, ParquetFiles, RowBatch, RowSource
 from bayesring.kernels import pools as streams
 from bayesring.model.types import IntArray
 
@@ -48,7 +48,7 @@ class Lane:
 
     def __init__(
         self,
-        files: ParquetFiles,
+        files: RowSource,
         coding: Coding,
         coders: Sequence[Coder],
         parts: Iterator[RowBatch],
@@ -88,7 +88,7 @@ class Lane:
             raise files.bad_value(part, wrong)
 
 
-def make_coders(files: ParquetFiles, labels: Labels) -> list[Coder]:
+def make_coders(files: RowSource, labels: Labels) -> list[Coder]:
     """One coder per key column, for labels of the same columns."""
     if labels.names != files.modes:
         raise ValueError(
@@ -191,7 +191,7 @@ def _filled(fill: Callable[[IntArray, int], int], region: IntArray) -> int:
 
 
 def observed_parts(
-    files: ParquetFiles, groups: Sequence[Group], skip: NDArray[np.int64]
+    files: RowSource, groups: Sequence[Group], skip: NDArray[np.int64]
 ) -> Iterator[RowBatch]:
     """Rows of some groups that have a value and are not skipped."""
     listed = skip if len(skip) else None
