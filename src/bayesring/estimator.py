@@ -69,8 +69,9 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     prior : "hierarchical", "paper", or an object of `bayesring.priors`
     order : modes whose slices change gradually from one label to the next, such as days or depths:
         "auto" takes those whose labels are times, real numbers, or integers if there are enough
-        observations to tell; a list of names or numbers of modes; None for none. How gradually is
-        learned, and may be not at all.
+        observations to tell; a list of names or numbers of modes; None for none; or a mapping from
+        some modes to True, False, or the period of a circle, {"hour": 24} for example, where other
+        modes are as with "auto". How gradually is learned, and may be not at all.
     share : pairs of modes with the same labels, such as [("sender", "receiver")]: what is known of
         a label in one mode says something of it in the other; how much is learned. If the table is
         symmetric, a cell and its mirror image are one: if it says so itself by equal values or
@@ -139,7 +140,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         likelihood: str | Likelihood = "gaussian",
         inference: str = "gibbs",
         prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
-        order: str | Sequence[str | int] | None = "auto",
+        order: str | Sequence[str | int] | Mapping[str | int, bool | float] | None = "auto",
         share: Sequence[Sequence[str | int]] | None = None,
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
@@ -389,8 +390,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
 
     def _set_fitted(self) -> None:
         """Set the attributes that follow from the posterior."""
-        self.shape_ = self.posterior_.shape
-        self.rank_ = self.posterior_.chains[0].rank
+        self.shape_, self.rank_ = self.posterior_.shape, self.posterior_.chains[0].rank
         self.n_features_in_ = len(self.shape_)
 
     def __sklearn_tags__(self) -> Tags:

@@ -20,7 +20,8 @@ from bayesring.data.observations import Observations, renumbered
 from bayesring.data.opentables import open_table
 from bayesring.data.positions import positions_of
 from bayesring.model.types import Axis, IntArray
-from bayesring.priors import Featured, NormalWishart, Smooth
+from bayesring.priors import Featured, NormalWishart
+from bayesring.priors.gradual import Gradual
 from bayesring.settings import Settings
 from bayesring.wording import shown
 
@@ -121,7 +122,7 @@ def featured(settings: Settings, features: OfModes, names: Sequence[str]) -> Set
     for mode, (own, prior) in enumerate(zip(features, modes, strict=True)):
         if own is None or isinstance(prior, Featured):
             continue
-        if not isinstance(prior, NormalWishart | Smooth):
+        if not isinstance(prior, NormalWishart | Gradual):
             raise ValueError(
                 f"features are given for the mode {shown(names[mode])}, but its prior, "
                 f"{type(prior).__name__}, cannot use them; use prior='hierarchical'."

@@ -21,7 +21,7 @@ from bayesring.data.splitting import left_out
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
-from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
+from bayesring.model.types import Axis, FloatArray, Graph, IntArray, SlicePrior
 from bayesring.posterior import Posterior
 from bayesring.posterior.unseen import widen
 from bayesring.priors import RingPrior
@@ -113,6 +113,8 @@ def draw_slices(
         omega = prior.precision if prior.precision.ndim == 2 else prior.precision[i]
         precision[i] = factor * omega + np.diag(diagonal[i]) + features[own].T @ scaled
         linear[i] += shift[own] @ features[own]
+    if prior.graph is not None:
+        return draw_patch(rng.standard_normal((n, size)), precision, linear, prior.graph, omega)
     links = np.zeros(n - 1) if prior.links is None else prior.links
     return draw_chain(rng.standard_normal((n, size)), precision, linear, links, omega)
 
@@ -145,6 +147,21 @@ def draw_chain(
         slices[i] = np.linalg.solve(lowers[i].T, halves[i] + noise[i] - after)
         after = sides[i].T @ slices[i]
     return slices
+
+
+def draw_patch(
+    noise: FloatArray, diagonal: FloatArray, linear: FloatArray, graph: Graph, omega: FloatArray
+) -> FloatArray:
+    """Draw from a Gaussian with precision blocks `diagonal`, and those of a graph beside them."""
+    n, size = noise.shape
+    whole = np.zeros((n, size, n, size))
+    for i in range(n):
+        whole[i, :, i] = diagonal[i]
+        for at in range(graph.starts[i], graph.starts[i + 1]):
+            whole[i, :, graph.others[at]] = -graph.weights[at] * omega
+    lower = np.linalg.cholesky(whole.reshape(n * size, n * size))
+    half = np.linalg.solve(lower, linear.ravel()) + noise.ravel()
+    return np.asarray(np.linalg.solve(lower.T, half).reshape(n, size))
 
 
 def _axis(new: IntArray) -> Axis:

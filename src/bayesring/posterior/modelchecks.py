@@ -84,8 +84,11 @@ def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf, least: i
     return is_list and all(map(fits, value))
 
 
-def _names_modes(value: Any) -> bool:
+def _names_modes(value: Any, periods: bool = False) -> bool:
     names = [value] if isinstance(value, str) else value
+    if periods and _listed(names, lambda pair: isinstance(pair, list) and len(pair) == 2):
+        modes, details = [mode for mode, _ in names], [how for _, how in names]
+        return _names_modes(modes) and all(type(d) is bool or is_number(d) for d in details)
     return _listed(names, lambda each: isinstance(each, str) or is_whole(each), MOST_MODES)
 
 
@@ -93,7 +96,7 @@ TEXT = Rule(lambda value: isinstance(value, str), "text")
 FLAG = Rule(lambda value: value in (True, False), "true or false")
 PARAMETERS: Mapping[str, Rule] = {
     "inference": TEXT,
-    "order": Rule(lambda value: value is None or _names_modes(value), "null or names of modes"),
+    "order": Rule(lambda v: v is None or _names_modes(v, True), "null, modes, or their periods"),
     "share": Rule(lambda value: value is None or _listed(value, _names_modes), "null or pairs"),
     "update": TEXT,
     "dtype": TEXT,
@@ -155,7 +158,7 @@ FIELD_TYPES: Mapping[str, Rule] = {
         lambda value: _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),
         "a list of priors of modes",
     ),
-    "NormalWishart | Smooth": Rule(lambda value: isinstance(value, ModePrior), "a prior"),
+    "NormalWishart | Gradual": Rule(lambda value: isinstance(value, ModePrior), "a prior"),
     "Design | None": Rule(lambda value: value is None, "null"),
     "Pairs": Rule(lambda v: _listed(v, lambda p: _listed(p, is_whole, 2, 2)), "pairs of modes"),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),

@@ -108,6 +108,8 @@ def _rebuilt(
     parameters = check_parameters(description.get("parameters"))
     if parameters.get("shape") is not None:
         parameters["shape"] = tuple(parameters["shape"])
+    if parameters.get("order") and isinstance(parameters["order"][0], list):  # modes and periods
+        parameters["order"] = {mode: how for mode, how in parameters["order"]}
     likelihood, fitted = (
         _object(description, name, Likelihood) for name in ("likelihood", "fitted likelihood")
     )

@@ -297,7 +297,8 @@ def _estimate_from_arrays(own: Mapping[str, NDArray[Any]], weights_learned: bool
     weights, counts = of_modes("weights"), of_modes("counts")
     size = RingSize(len(weights[0]), tuple(each.shape[1] for each in weights))
     priors = tuple(
-        SlicePrior(*(own[f"prior {mode} {name}"] for name in PRIOR_FIELDS)) for mode in range(order)
+        SlicePrior(**{name: own[f"prior {mode} {name}"] for name in PRIOR_FIELDS})  # type: ignore
+        for mode in range(order)
     )
     estimate = RingEstimate(
         size=size,
@@ -331,6 +332,8 @@ def to_plain(value: Any) -> Any:
         return [to_plain(item) for item in value]
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return [[to_plain(name), to_plain(item)] for name, item in value.items()]
     return value
 
 

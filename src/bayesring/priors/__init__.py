@@ -1,6 +1,7 @@
 """Priors: one file each. `mode_prior.py` defines what the prior of a mode must provide."""
 
 from bayesring.priors.bond_prior import BondPrior
+from bayesring.priors.circular import Circular
 from bayesring.priors.entry_gamma import EntryGamma
 from bayesring.priors.featured import Featured
 from bayesring.priors.fixed import Fixed
@@ -14,6 +15,7 @@ from bayesring.priors.unit_weights import UnitWeights
 
 __all__ = [
     "BondPrior",
+    "Circular",
     "Coupling",
     "EntryGamma",
     "Featured",
