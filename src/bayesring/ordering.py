@@ -15,7 +15,15 @@ from bayesring.data.labels import Labels
 from bayesring.data.positions import positions_of
 from bayesring.infer.online import MOST_SAMPLED
 from bayesring.model.types import Axis, IntArray, Places
-from bayesring.priors import Circular, Coupling, ModePrior, NormalWishart, RingPrior, Smooth
+from bayesring.priors import (
+    Circular,
+    Coupling,
+    ModePrior,
+    NormalWishart,
+    RingPrior,
+    Smooth,
+    Spatial,
+)
 from bayesring.priors.gradual import Gradual
 from bayesring.settings import Settings
 from bayesring.wording import shown
@@ -105,13 +113,19 @@ def _along(prior: ModePrior, axis: Axis, name: str, how: bool | float) -> Gradua
     if axis.positions is None:
         raise ValueError(
             f"order names the mode {shown(name)}, but its labels are not numbers or times that "
-            "increase or decrease from one to the next."
+            "increase or decrease from one to the next, nor places that all differ."
         )
     if not isinstance(prior, NormalWishart):
         raise ValueError(
             f"order names the mode {shown(name)}, but its prior, {type(prior).__name__}, has no "
             "ordered form; use prior='hierarchical'."
         )
+    if axis.positions.shape[1] > 1:
+        if how is not True:
+            raise ValueError(
+                f"order gives the mode {shown(name)} a period, but its labels lie on a map."
+            )
+        return Spatial.over(prior)
     if how is True:
         return Smooth.along(prior)
     x = axis.positions[:, 0]

@@ -64,7 +64,7 @@ ORDER = [
         "infer/gibbs.py",
         "return mass + 0.5 * float(np.sum((prior.graph.pull(held) @ prior.precision) * held))",
         "return mass",
-        ("tests/sampling/test_circular.py::test_the_proposal_is_judged_by_the_marginal_likelihood",),
+        ("tests/sampling/test_spatial.py::test_the_proposal_is_judged_by_the_marginal_likelihood",),
     ),
     Mutant(
         "slices outside a patch do not pull it",

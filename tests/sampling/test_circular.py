@@ -20,7 +20,7 @@ from bayesring.priors import Circular, Featured, RingPrior, UnitWeights
 from bayesring.priors import circular as module
 from bayesring.priors.normal_wishart import log_normal_wishart
 from tests.models import name_of
-from tests.sampling.directed import check_the_proposal, state_and_data
+from tests.sampling.directed import check_the_proposal, starts_that_agree, state_and_data
 from tests.sampling.ladder import geweke
 from tests.sampling.test_extensions import middle_task
 from tests.sampling.test_smooth import GAUSSIAN, LIMIT, OTHER
@@ -242,6 +242,14 @@ def test_features_around_a_circle(rng):
     means = hyper.mean + x @ hyper.slopes
     np.testing.assert_allclose(found.linear, inverse @ means @ hyper.precision, rtol=1e-6)
     assert np.isfinite(prior.update_hyper(rng, core, hyper).slopes).all()
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("n", [40, 80])
+def test_the_length_scale_is_found_from_any_start(n, seed):
+    """On thin data: one observation per slice."""
+    axis = Axis(n, np.sort(np.random.default_rng(seed).random(n))[:, None])
+    starts_that_agree(Circular(1.0, learned=True).bind(axis), axis, seed)
 
 
 def test_labels_that_are_no_circle_are_refused():

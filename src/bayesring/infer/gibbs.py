@@ -231,7 +231,7 @@ def passes(prior: ModePrior, n_slices: int, scan: int) -> list[IntArray]:
     to scan these move by half a run.
     """
     if prior.coupling is Coupling.PATCHES:
-        return prior.patches(n_slices, scan)
+        return getattr(prior, "base", prior).patches(n_slices, scan)
     each = np.stack([np.arange(n_slices), np.arange(1, n_slices + 1)], axis=1)
     if prior.coupling is Coupling.GRAPH:
         colours = prior.colours(n_slices)

@@ -1,8 +1,7 @@
 """Rules for the parts of a model file, and functions that enforce them.
 
-Kernels do not check their arguments, so the type, shape and range of every array in a file are
-checked before a kernel reads it. Errors are ValueErrors that name the part, what was found and what
-was expected; the caller adds the name of the file.
+Kernels do not check their arguments, so type, shape and range of every array are checked before a
+kernel reads it. ValueErrors name the part, what was found and what was expected, but not the file.
 """
 
 from __future__ import annotations
@@ -85,10 +84,10 @@ def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf, least: i
 
 
 def _names_modes(value: Any, periods: bool = False) -> bool:
-    names = [value] if isinstance(value, str) else value
+    names: Any = [value] if isinstance(value, str) else value
     if periods and _listed(names, lambda pair: isinstance(pair, list) and len(pair) == 2):
-        modes, details = [mode for mode, _ in names], [how for _, how in names]
-        return _names_modes(modes) and all(type(d) is bool or is_number(d) for d in details)
+        periods = all(type(how) is bool or is_number(how) for _, how in names)
+        return periods and _names_modes([mode for mode, _ in names])
     return _listed(names, lambda each: isinstance(each, str) or is_whole(each), MOST_MODES)
 
 
@@ -153,6 +152,7 @@ FIELD_TYPES: Mapping[str, Rule] = {
     ),
     "float": Rule(is_number, "a finite number"),
     "float | None": Rule(lambda v: v is None or v == inf or is_number(v), "null or a number"),
+    "tuple[tuple[float, ...], ...]": Rule(lambda value: value == (), "an empty list"),
     "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
     "tuple[ModePrior, ...]": Rule(
         lambda value: _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),

@@ -11,6 +11,7 @@ from bayesring.priors.normal_gamma import NormalGamma
 from bayesring.priors.normal_wishart import NormalWishart
 from bayesring.priors.ring_prior import RingPrior
 from bayesring.priors.smooth import Smooth
+from bayesring.priors.spatial import Spatial
 from bayesring.priors.unit_weights import UnitWeights
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "NormalWishart",
     "RingPrior",
     "Smooth",
+    "Spatial",
     "UnitWeights",
 ]

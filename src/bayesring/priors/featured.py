@@ -372,7 +372,7 @@ class Featured(ModePrior):
         """Metropolis steps of the length scale, with mu, B and Omega integrated out."""
         mass = self._masses(self._regressed(core, step, scales), step, [strength])[0]
         for _ in range(MOVES):
-            other, chance = step + (1 if rng.random() < 0.5 else -1), np.log(rng.random())
+            other, chance = base._neighbour(rng, step), np.log(rng.random())
             if not 0 <= other < len(base.lengths):
                 continue
             new = self._masses(self._regressed(core, other, scales), other, [strength])[0]

@@ -86,6 +86,10 @@ class Gradual(ModePrior):
     def _first_step(self) -> int:
         """Where a chain starts on the grid."""
 
+    def _neighbour(self, rng: Generator, step: int) -> int:
+        """Another length scale, from which this one is proposed as often; perhaps off the grid."""
+        return step + (1 if rng.random() < 0.5 else -1)
+
     @abstractmethod
     def _chain(self, step: int) -> Steps:
         """The process at a length scale of the grid."""
@@ -127,7 +131,7 @@ class Gradual(ModePrior):
         step, scales = int(hyper.step[0]), hyper.scales
         mass = self._marginal(core, step, scales)[1]
         for _ in range(MOVES):
-            other = step + (1 if rng.random() < 0.5 else -1)
+            other = self._neighbour(rng, step)
             chance = np.log(rng.random())
             if not 0 <= other < len(self.lengths):
                 continue
@@ -143,7 +147,7 @@ class Gradual(ModePrior):
 
     def alternatives(self, rng: Generator, hyper: SmoothHyper) -> tuple[SmoothHyper, ...]:
         """The length scale as it is, and the next longer or shorter one."""
-        other = int(hyper.step[0]) + (1 if rng.random() < 0.5 else -1)
+        other = self._neighbour(rng, int(hyper.step[0]))
         if not 0 <= other < len(self.lengths):
             return (hyper,)
         return hyper, hyper._replace(step=np.array([other]))

@@ -122,6 +122,13 @@ class ModePrior(ABC):
         """For a graph: the colour (I_d,) of each slice, from 0; neighbours differ in colour."""
         return np.arange(n_slices)
 
+    def arrangement(self) -> IntArray | None:
+        """For patches: an order (I_d,) of the slices in which those that belong together do stand.
+
+        None if they are in order.
+        """
+        return None
+
     def patches(self, n_slices: int, scan: int) -> list[IntArray]:
         """For patches: first and end slice (n, 2) of each, for every pass of a scan.
 

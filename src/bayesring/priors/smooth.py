@@ -72,6 +72,11 @@ class Smooth(Gradual):
                 "Smooth needs a mode whose labels are numbers or times, but those of its mode are "
                 "neither."
             )
+        if axis.positions.shape[1] > 1:
+            raise ValueError(
+                "Smooth needs a mode whose labels lie on a line, but those of its mode have "
+                f"{axis.positions.shape[1]} coordinates each; use Spatial."
+            )
         return replace(self, positions=tuple(axis.positions[:, 0].tolist()))
 
     @classmethod
