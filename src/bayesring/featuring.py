@@ -18,6 +18,7 @@ from bayesring.data.givenfeatures import Source, check_overlap, is_sparse, known
 from bayesring.data.labels import Labels, encode
 from bayesring.data.observations import Observations, renumbered
 from bayesring.data.opentables import open_table
+from bayesring.data.placing import placed_by_features
 from bayesring.data.positions import positions_of
 from bayesring.model.types import Axis, IntArray
 from bayesring.priors import Featured, NormalWishart
@@ -44,6 +45,7 @@ def attach(
         for mode, (size, before) in enumerate(zip(shape, data.shape, strict=True))
     ]
     wider, data = wider.at(lines), renumbered(data._replace(shape=shape), lines)
+    wider = placed_by_features(wider, shape, sources)
     return data, wider, coded(sources, wider, shape)
 
 
@@ -147,6 +149,7 @@ def grown(
                 f"features are given for the mode {shown(source.name)}, which had none in the fit."
             )
     labels, sizes = known_from(labels, data.shape, sources)
+    labels = placed_by_features(labels, sizes, sources)
     by_mode = {source.mode: source for source in sources}
     found, rows = [], []
     for mode, own in enumerate(known):

@@ -14,7 +14,7 @@ import numpy as np
 from bayesring.checks import check_fits
 from bayesring.data import inputs
 from bayesring.data.observations import Observations, in_order, joined, renumbered, standardised
-from bayesring.data.positions import axes_of, positions_of_new, prolonged, with_new_sites
+from bayesring.data.positions import axes_of, positions_among, prolonged, with_new_sites
 from bayesring.featuring import grown, keys_of_mode, with_features
 from bayesring.fitting import fit_more
 from bayesring.oncluster import is_dask
@@ -176,8 +176,7 @@ class Growing(Predicting):
             for mode, size in enumerate(posterior.shape)
         )
         standard = standardised(data, posterior.location, posterior.scale)
-        positions = positions_of_new(labels, added, X)
-        new = added, rows, positions
+        new = added, rows, positions_among(labels, posterior.shape, added)
         folded = folding.fold_in(posterior, self.prior_, new, standard, self.seed_)
         lines = in_line(self.prior_, labels, data.shape)
         ring = copy.copy(self)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from bayesring.checks import (
@@ -31,7 +30,7 @@ from bayesring.data.extras import (
 from bayesring.data.labels import Labels, NewLabels, plain_labels
 from bayesring.data.observations import Observations
 from bayesring.data.opentables import is_table, kind_of, loaded, open_table
-from bayesring.data.sites import key_of_pair, pair_in, sites_of_columns
+from bayesring.data.placing import placed_by, without_pair
 from bayesring.data.tables import (
     Coded,
     add_columns,
@@ -39,7 +38,6 @@ from bayesring.data.tables import (
     code_more,
     code_table,
     find_columns,
-    keys_of,
     locate,
     make_table,
 )
@@ -74,7 +72,7 @@ def observe(
     frame = open_table(X, "X")
     found = read_extras(extras, len(frame), frame)
     rest = frame.drop(columns_of(extras)) if columns_of(extras) else frame
-    rest, pair = _without_pair(rest, modes, value)
+    rest, pair = without_pair(rest, modes, value)
     columns = find_columns(rest, modes, value, y is not None)
     rows = positive_rows(found)
     if rows is not None:
@@ -88,30 +86,6 @@ def observe(
             f"{data.shape} of them; leave shape out."
         )
     return data, placed_by(frame, labels, pair), kind_of(frame)
-
-
-def _without_pair(
-    frame: nw.DataFrame[Any], modes: Sequence[str] | None, value: str | None
-) -> tuple[nw.DataFrame[Any], tuple[str, str] | None]:
-    """The table without latitude and longitude, if they say where the labels of a key lie."""
-    pair = pair_in(frame.columns)
-    if pair is None or set(pair) & {*(modes or ()), value}:
-        return frame, None
-    keys = modes or [name for name in frame.columns if name not in (*pair, value)]
-    keys = [key for key in keys if key in frame.columns and not frame.schema[key].is_float()]
-    if key_of_pair(frame, pair, keys) is None:
-        return frame, None
-    return frame.drop(pair), pair
-
-
-def placed_by(frame: nw.DataFrame[Any], labels: Labels, pair: tuple[str, str] | None) -> Labels:
-    """Labels with the places that two columns of their table say they have."""
-    key = None if pair is None else key_of_pair(frame, pair, labels.names)
-    if pair is None or key is None:
-        return labels
-    mode = labels.names.index(key)
-    levels, codes, _ = keys_of(frame, key)
-    return labels.with_sites(mode, sites_of_columns(frame, pair, codes, len(levels)))
 
 
 def _observe_tensor(X: Any, others: Extras) -> tuple[Observations, Labels, str]:

@@ -138,14 +138,30 @@ def positions_of_new(labels: Labels, added: Sequence[NDArray[Any]], X: Any) -> l
     return found
 
 
+def positions_among(
+    labels: Labels, known: Sequence[int], added: Sequence[NDArray[Any]]
+) -> list[Any]:
+    """Positions (n, P) of labels of each mode beyond those known, or None."""
+    found: list[Any] = []
+    for mode, (size, new) in enumerate(zip(known, added, strict=True)):
+        sites, line = labels.sites_of(mode), positions_of(new)
+        if sites is not None:
+            found.append(sites.coordinates()[size:])
+        else:
+            found.append(None if line is None else line[:, None])
+    return found
+
+
 def with_new_sites(labels: Labels, known: Sequence[int], shape: Sequence[int], X: Any) -> Labels:
     """Labels with the places of those that are new, as the table `X` says."""
     for mode, (before, size) in enumerate(zip(known, shape, strict=True)):
         sites, levels = labels.sites_of(mode), labels.levels[mode]
         if sites is not None and size > before:
             new = np.arange(before, size) if levels is None else levels[before:]
+            own = sites.at(np.arange(size)).places
             more = more_sites(sites, X, labels.names[mode], new)
-            labels = labels.with_sites(mode, sites.with_more(more))
+            own[before:] = np.where(np.isnan(more), own[before:], more)
+            labels = labels.with_sites(mode, sites._replace(places=own))
     return labels
 
 

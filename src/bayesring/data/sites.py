@@ -54,10 +54,6 @@ class Sites(NamedTuple):
         unknown = np.full((max(0, len(line) - len(self.places)), self.places.shape[1]), np.nan)
         return self._replace(places=np.concatenate([self.places, unknown])[line])
 
-    def with_more(self, places: FloatArray) -> Sites:
-        """With those of new labels at the end."""
-        return self._replace(places=np.concatenate([self.places, places]))
-
     @property
     def words(self) -> str:
         """What they are."""
@@ -76,7 +72,8 @@ def pair_in(names: Sequence[Any]) -> tuple[str, str] | None:
 
 def key_of_pair(frame: nw.DataFrame[Any], pair: tuple[str, str], keys: Sequence[str]) -> str | None:
     """The key that latitude and longitude depend on; the one with the fewest labels of several."""
-    if not all(frame.schema[name].is_numeric() for name in pair):
+    found = numbers_in(frame, pair)
+    if found is None or not is_on_globe(Sites(found, pair, on_globe=True)):
         return None
     sizes = {key: frame[key].n_unique() for key in keys}
     for key in sorted(keys, key=sizes.__getitem__):
@@ -87,15 +84,16 @@ def key_of_pair(frame: nw.DataFrame[Any], pair: tuple[str, str], keys: Sequence[
     return None
 
 
-def sites_of_columns(
-    frame: nw.DataFrame[Any], names: tuple[str, ...], codes: IntArray, size: int
-) -> Sites | None:
-    """Places of `size` labels, given the columns and the label of every row; None if impossible."""
-    places = np.full((size, len(names)), np.nan)
-    rows = np.stack([frame[name].to_numpy().astype(float) for name in names], axis=1)
-    places[codes] = rows
-    sites = Sites(places, names, pair_in(names) is not None)
-    return sites if is_on_globe(sites) else None
+def numbers_in(frame: nw.DataFrame[Any], names: Sequence[str]) -> FloatArray | None:
+    """Columns of numbers, or of texts of numbers, (n, P); None if they are not."""
+    columns = []
+    for name in names:
+        cells = frame[name].to_numpy()
+        try:
+            columns.append(cells.astype(float))
+        except (TypeError, ValueError):
+            return None
+    return np.stack(columns, axis=1)
 
 
 def is_on_globe(sites: Sites) -> bool:

@@ -91,7 +91,7 @@ class Spatial(Directed):
         """The grid of length scales, zero first."""
         if len(self.positions) < 2:
             return np.zeros(1)
-        nearest = np.asarray(KDTree(self._x).query(self._x, 2)[0])[:, 1]
+        nearest = np.asarray(self._tree.query(self._x, 2)[0])[:, 1]
         high = LONGEST * self._range
         low = max(SHORTEST * float(np.median(nearest)), CLOSEST * high)
         if not (np.finfo(float).tiny < low and high < np.inf):
@@ -180,7 +180,7 @@ class Spatial(Directed):
             return np.asarray((shared.mean + spread).reshape(noise.shape))
         known = ~np.isnan(axis.positions).any(axis=1)
         x = axis.positions[known]
-        near = KDTree(self._x).query(x, min(self.neighbours, len(self._x)))[1].reshape(len(x), -1)
+        near = self._nearest(x)
         weights, v = conditional(x[:, None] - self._x[near], self._x[near], length)[:2]
         mean = np.einsum("nm,nmk->nk", weights, gaps[near])
         spread[known] = mean + np.sqrt(v)[:, None] * spread[known]
@@ -195,7 +195,7 @@ class Spatial(Directed):
         if axis.positions is not None and length > 0:
             placed = known + np.flatnonzero(~np.isnan(axis.positions).any(axis=1))
             x = axis.positions[placed - known]
-            near = KDTree(self._x).query(x, m)[1].reshape(len(x), -1)
+            near = self._nearest(x)
             found = conditional(x[:, None] - self._x[near], self._x[near], length)
             of[placed] = near
             weights[placed], v[placed], rest[placed] = found
@@ -206,6 +206,15 @@ class Spatial(Directed):
     @cached_property
     def _x(self) -> FloatArray:
         return np.array(self.positions)
+
+    @cached_property
+    def _tree(self) -> KDTree:
+        return KDTree(self._x)
+
+    def _nearest(self, x: FloatArray) -> IntArray:
+        """(n, m), the known places nearest to each of some others."""
+        m = min(self.neighbours, len(self._x))
+        return np.asarray(self._tree.query(x, m)[1]).reshape(len(x), m)
 
     @cached_property
     def _range(self) -> float:
