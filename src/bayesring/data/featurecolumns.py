@@ -11,9 +11,6 @@ from bayesring.data.opentables import is_table, open_table
 from bayesring.data.sites import key_of_pair, pair_in
 from bayesring.wording import as_text, shown
 
-PLACES = ("lat", "latitude", "lon", "lng", "long", "longitude")
-"""Names of columns that say where a label lies."""
-
 
 def of_one_key(frame: nw.DataFrame[Any], keys: Sequence[str], value: str | None) -> dict[str, str]:
     """For every column that is the same in all rows of a label, but not in all rows: its key.

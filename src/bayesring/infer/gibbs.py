@@ -28,6 +28,8 @@ RUN = 64
 WAKE = 8
 """Scans after which slices that do not depend on each other may begin to: in between they are drawn
 one by one, as those of any exchangeable prior, and those that do depend may not cease to."""
+LEAST_WORK = 200
+"""Observations of a slice that its share of a patch may take as long as, however few it has."""
 PROPOSAL = 1
 """Block number of the stream of hyperparameters from which alternatives are proposed."""
 
@@ -149,7 +151,8 @@ def draw_coupled(
     mode, totals, core = blocks[0].mode, _no_statistics(task), task.core.copy()
     task = task._replace(seen={}) if prior.coupling is Coupling.PATCHES else task
     rng = task.streams.rng(task.scan, Purpose.HYPER, mode, PROPOSAL)
-    for number, runs in enumerate(passes(prior, len(core), task.scan)):
+    n = max(sum(int(block.bounds[-1]) for block in blocks) / len(core), LEAST_WORK)
+    for number, runs in enumerate(passes(prior, len(core), task.scan, n / core[0].size)):
         proposed = (hyper,) if number else prior.alternatives(rng, hyper)
         if task.scan % WAKE and any(map(prior.is_exchangeable, proposed)):
             proposed = (hyper,)  # as it could not come back in such a scan
@@ -224,14 +227,14 @@ def _held_mass(prior: SlicePrior, core: FloatArray, free: NDArray[np.bool]) -> f
     return mass + 0.5 * float(np.sum((prior.graph.pull(held) @ prior.precision) * held))
 
 
-def passes(prior: ModePrior, n_slices: int, scan: int) -> list[IntArray]:
+def passes(prior: ModePrior, n_slices: int, scan: int, room: float = np.inf) -> list[IntArray]:
     """Runs (n, 2) of slices for every pass: patches, those of one colour, or those of a chain.
 
     A chain is cut at single slices, every `RUN` slices, which are drawn in a second pass; from scan
-    to scan these move by half a run.
+    to scan these move by half a run. `room` is for patches, see `ModePrior.patches`.
     """
     if prior.coupling is Coupling.PATCHES:
-        return getattr(prior, "base", prior).patches(n_slices, scan)
+        return getattr(prior, "base", prior).patches(n_slices, scan, room)
     each = np.stack([np.arange(n_slices), np.arange(1, n_slices + 1)], axis=1)
     if prior.coupling is Coupling.GRAPH:
         colours = prior.colours(n_slices)

@@ -93,7 +93,7 @@ class Circular(Directed):
         count = int(np.ceil(STEPS * np.log2(high / low))) + 1
         return np.concatenate([[0.0], low * 2.0 ** (np.arange(count) / STEPS)])
 
-    def patches(self, n_slices: int, scan: int) -> list[IntArray]:
+    def patches(self, n_slices: int, scan: int, room: float = np.inf) -> list[IntArray]:
         """The whole circle, or arcs between single slices, which are drawn in a second pass.
 
         These move by half an arc from scan to scan.

@@ -129,11 +129,13 @@ class ModePrior(ABC):
         """
         return None
 
-    def patches(self, n_slices: int, scan: int) -> list[IntArray]:
+    def patches(self, n_slices: int, scan: int, room: float = np.inf) -> list[IntArray]:
         """For patches: first and end slice (n, 2) of each, for every pass of a scan.
 
         Patches of a pass do not depend on each other given all other slices. Together, passes have
         every slice once. On a circle, a patch that ends beyond the last slice goes on at the first.
+        To draw T slices jointly takes as long as some T^2 / 3 factorisations of each, in a graph
+        where all depend on all; `room` is how many are as much work as the observations.
         """
         each = np.arange(n_slices)
         return [np.stack([each, each + 1], axis=1)[place : place + 1] for place in each]

@@ -115,28 +115,33 @@ class Spatial(Directed):
             left += [order[middle:], order[:middle]]
         return np.concatenate(found)
 
-    def patches(self, n_slices: int, scan: int) -> list[IntArray]:
+    def patches(self, n_slices: int, scan: int, room: float = np.inf) -> list[IntArray]:
         """Consecutive places, in passes such that those of one pass do not depend on each other.
 
         Their borders move by half a patch from scan to scan.
         """
-        return self._passes[scan % 2]
+        for size in PATCHES:
+            found = self._passes(size)
+            if size**2 / 3 <= room and max(map(len, found)) <= PASSES:
+                break
+        return found[scan % 2]
+
+    def _passes(self, size: int) -> tuple[list[IntArray], list[IntArray]]:
+        """Passes of even and of odd scans with patches of some size."""
+        if size not in self._coloured:
+            ends = len(self.positions) + size
+            first, second = (self._colour(np.arange(own, ends, size)) for own in (0, size // 2))
+            self._coloured[size] = first, second
+        return self._coloured[size]
 
     @cached_property
-    def _passes(self) -> tuple[list[IntArray], list[IntArray]]:
-        for size in PATCHES:
-            found = tuple(
-                self._coloured(np.arange(start, len(self.positions) + size, size), size)
-                for start in (0, size // 2 - size if size > 1 else 0)
-            )
-            if size == 1 or max(map(len, found)) <= PASSES:
-                break
-        return found[0], found[1]
+    def _coloured(self) -> dict[int, tuple[list[IntArray], list[IntArray]]]:
+        return {}
 
-    def _coloured(self, starts: IntArray, size: int) -> list[IntArray]:
+    def _colour(self, starts: IntArray) -> list[IntArray]:
         """Runs of places from each of `starts` on, by colour."""
         n = len(self.positions)
-        edges = np.unique(np.clip(np.append(starts, n), 0, n))
+        edges = np.unique(np.clip([0, *starts, n], 0, n))
         runs = np.array(list(pairwise(edges)))
         run_of = np.repeat(np.arange(len(runs)), np.diff(edges))
         pattern = coo_array(self._pattern)
