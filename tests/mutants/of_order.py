@@ -14,6 +14,11 @@ PROPOSAL = (CIRCLE + "test_the_proposal_is_judged_by_the_marginal_likelihood",)
 RATIOS = (CIRCLE + "test_hyperparameters_given_the_slices_by_ratios",)
 ARCS = (CIRCLE + "test_every_slice_is_in_one_arc_of_one_pass",)
 ACROSS = (CIRCLE + "test_arcs_across_blocks_are_drawn_as_in_one",)
+MAP = "tests/sampling/test_spatial.py::"
+PROCESS = (MAP + "test_slice_prior_is_the_precision_of_the_process",)
+PASSES = (MAP + "test_patches_of_a_pass_do_not_depend_on_each_other",)
+PLACES = (MAP + "test_new_places_are_drawn_from_the_conditional",)
+SITES = "tests/test_sites.py::"
 NEW = (CIRCLE + "test_new_positions_are_drawn_from_the_conditional",)
 
 ORDER = [
@@ -100,5 +105,61 @@ ORDER = [
         "return w1 * self._gaps[at - 1] + w2 * self._gaps[after], float(v)",
         "return w1 * self._gaps[at - 1], float(v)",
         NEW,
+    ),
+    Mutant(
+        "parents are the first places before, not the nearest",
+        "priors/spatial.py",
+        'first = np.argsort(~before[enough], axis=1, kind="stable")[:, :m]',
+        'first = np.argsort(~before[enough], axis=1, kind="stable")[:, m : 2 * m]',
+        PROCESS,
+    ),
+    Mutant(
+        "a place is as uncertain as if it had no parents",
+        "priors/spatial.py",
+        "v = np.maximum(1 - np.sum(weights * to, axis=1), CLOSEST)",
+        "v = np.ones(len(to))",
+        PROCESS,
+    ),
+    Mutant(
+        "places that share a child do not know of each other",
+        "priors/spatial.py",
+        "whole = csr_array(own + own.T + own.T @ own)",
+        "whole = csr_array(own + own.T)",
+        PASSES,
+    ),
+    Mutant(
+        "borders of patches never move",
+        "priors/spatial.py",
+        "for own in (0, size // 2))",
+        "for own in (0, 0))",
+        PASSES,
+    ),
+    Mutant(
+        "new places see the mean only",
+        "priors/spatial.py",
+        "spread[known] = mean + np.sqrt(v)[:, None] * spread[known]",
+        "spread[known] = np.sqrt(v)[:, None] * spread[known]",
+        PLACES,
+    ),
+    Mutant(
+        "the mean pulls new places as if they had no neighbours",
+        "priors/directed.py",
+        "pull = sums[new][:, None] * shared.mean + rows[:, known] @ slices",
+        "pull = factors[new][:, None] * shared.mean + rows[:, known] @ slices",
+        PLACES,
+    ),
+    Mutant(
+        "slices of a fit stay in the order of their places",
+        "arranging.py",
+        "flat[:, own] = core[:, place].reshape(len(flat), -1)",
+        "flat[:, own] = core.reshape(len(flat), -1)",
+        (MAP + "test_what_is_arranged_is_put_back",),
+    ),
+    Mutant(
+        "longitudes are as long at all latitudes",
+        "data/sites.py",
+        "flat = np.cos(latitude)",
+        "flat = np.ones(len(latitude))",
+        (SITES + "test_distances_on_the_globe",),
     ),
 ]
