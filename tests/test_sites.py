@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from typer.testing import CliRunner
 
 from bayesring import TensorRing, load
+from bayesring.command.cli import app
 from bayesring.data.sites import EARTH, Sites, pair_in
 from bayesring.data.traps import summarise_data
 from bayesring.priors import Circular, Featured, NormalWishart, Smooth, Spatial
@@ -123,6 +125,29 @@ def test_arrays_with_two_coordinates_along_a_dimension(rng):
     )
     found = TensorRing(1, progress=False, **QUICK).fit(grid)
     assert isinstance(found.prior_.modes[0], Smooth)  # modes of their own
+
+
+def test_the_report_says_that_there_is_a_map(rng, tmp_path):
+    table, known = map_table(rng)
+    ring = fit(table[known], warmup=20, draws=10)
+    page = ring.report(tmp_path / "report.html", progress=False).read_text()
+    assert "station, placed by" in page
+    assert " km" in page
+
+
+def test_the_command_line_finds_places(rng, tmp_path):
+    """Columns of a CSV file; a dry run says so."""
+    table, known = map_table(rng)
+    table.loc[~known, "y"] = np.nan
+    table.drop(columns="truth").to_csv(tmp_path / "in.csv", index=False)
+    asked = ["complete", str(tmp_path / "in.csv"), "--value", "y", "--dry-run"]
+    found = CliRunner().invoke(app, asked)
+    assert "'lat' and 'lon' say where every station lies." in " ".join(found.output.split())
+    quick = ["--rank", "1", "--warmup", "2", "--draws", "2", "--chains", "1", "--value", "y"]
+    model = str(tmp_path / "model.ring")
+    found = CliRunner().invoke(app, ["fit", str(tmp_path / "in.csv"), "-o", model, *quick])
+    assert found.exit_code == 0, found.output
+    assert isinstance(load(model).prior_.modes[0], Spatial)
 
 
 def test_positions_of_coordinates(rng):
