@@ -13,6 +13,7 @@ from bayesring.engine.operations import JOINT
 from bayesring.infer import gibbs
 from bayesring.infer.problem import Method, make_problem
 from bayesring.likelihoods import Bernoulli
+from bayesring.model import ring
 from bayesring.model.joint import draw_prior
 from bayesring.model.types import Axis, RingSize
 from bayesring.posterior import folding
@@ -171,6 +172,47 @@ def test_arcs_across_blocks_are_drawn_as_in_one(block_size, rng, monkeypatch):
     assert len(problem.views[1]) > 3
     for one, several in zip(*found, strict=True):
         np.testing.assert_allclose(several, one, rtol=1e-6, atol=1e-8)
+
+
+def test_an_arc_across_the_first_slice_by_dense_algebra(rng, monkeypatch):
+    """With all noise zero, slices of arcs become their mean given the borders."""
+    monkeypatch.setattr(
+        operations,
+        "_noise",
+        lambda task, block: np.zeros((block.bounds.size - 1, task.core[0].size)),
+    )
+    monkeypatch.setattr(module, "RUN", 8)
+    monkeypatch.setattr(Circular, "alternatives", lambda self, rng, hyper: (hyper,))
+    n, size = 20, RingSize(1, (2, 1, 2))
+    positions = np.cumsum(rng.uniform(0.5, 2.0, n))
+    prior, shape = ring_prior(positions, 40.0), (2, n, 2)
+    coords = np.stack([rng.integers(0, each, 90) for each in shape], axis=1)
+    state = draw_prior(rng, shape, size, GAUSSIAN, prior)
+    own = state.hyper[1]._replace(step=np.array([14]))
+    state = state._replace(hyper=(state.hyper[0], own, state.hyper[2]))
+    data = Observations(coords, rng.standard_normal(90), shape)
+    circular = prior.modes[1]
+    precision = np.kron(
+        np.linalg.inv(covariance(positions, circular.lengths[14], 40.0)), own.precision
+    )
+    linear = precision @ np.tile(own.mean, n)
+    features = ring.features(
+        list(ring.weighted(state.cores, state.weights)), state.weights[1], 1, data.coords
+    )
+    for row, value, i in zip(features, data.values, data.coords[:, 1], strict=True):
+        at = slice(2 * i, 2 * i + 2)
+        precision[at, at] += state.nuisance[0] * np.outer(row, row)
+        linear[at] += state.nuisance[0] * value * row
+    arcs, borders = circular.patches(n, 1)
+    assert arcs.max() > n  # one goes on at the first slice
+    held = np.repeat(np.isin(np.arange(n), borders[:, 0]), 2)
+    right = linear[~held] - precision[np.ix_(~held, held)] @ state.cores[1].reshape(-1)[held]
+    expected = np.linalg.solve(precision[np.ix_(~held, ~held)], right)
+    for block_size in (10**6, 20):
+        problem = make_problem(data, GAUSSIAN, prior, Method(block_size=block_size))
+        _, task, blocks = middle_task(state, problem)
+        found = gibbs.draw_coupled(task, blocks, circular, own)[0].reshape(-1)[~held]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_new_positions_are_drawn_from_the_conditional(rng):
