@@ -18,8 +18,8 @@ from bayesring.data.givenfeatures import Source, check_overlap, is_sparse, known
 from bayesring.data.labels import Labels, encode
 from bayesring.data.observations import Observations, renumbered
 from bayesring.data.opentables import open_table
-from bayesring.data.placing import placed_by_features
 from bayesring.data.positions import positions_of
+from bayesring.data.sitecolumns import placed_by_features
 from bayesring.model.types import Axis, IntArray
 from bayesring.priors import Featured, NormalWishart
 from bayesring.priors.gradual import Gradual

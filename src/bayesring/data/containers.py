@@ -24,7 +24,7 @@ from bayesring.data.labels import Labels, counted_labels, plain_labels
 from bayesring.data.longtables import Long
 from bayesring.data.observations import Observations
 from bayesring.data.opentables import is_table, open_table
-from bayesring.data.placing import placed_by, without_pair
+from bayesring.data.sitecolumns import placed_by, without_pair
 from bayesring.data.tables import code_table, find_columns
 from bayesring.model.types import FloatArray, IntArray
 

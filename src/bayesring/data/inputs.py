@@ -30,7 +30,7 @@ from bayesring.data.extras import (
 from bayesring.data.labels import Labels, NewLabels, plain_labels
 from bayesring.data.observations import Observations
 from bayesring.data.opentables import is_table, kind_of, loaded, open_table
-from bayesring.data.placing import placed_by, without_pair
+from bayesring.data.sitecolumns import placed_by, without_pair
 from bayesring.data.tables import (
     Coded,
     add_columns,
