@@ -79,7 +79,9 @@ def test_saved_models_answer_alike(rng, tmp_path):
     assert error(more, table[table.hour == 5]) < 0.1
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize(
+    "likelihood", ["gaussian", pytest.param("bernoulli", marks=pytest.mark.ci)]
+)
 def test_same_bits_on_threads_and_when_resumed(rng, tmp_path, likelihood):
     table, known = hourly_table(rng)
     if likelihood == "bernoulli":

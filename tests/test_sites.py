@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 
 from bayesring import TensorRing, load
 from bayesring.command.cli import app
+from bayesring.data.labels import Labels
 from bayesring.data.sites import EARTH, Sites, pair_in
 from bayesring.data.traps import summarise_data
+from bayesring.posterior.sitefiles import with_sites
 from bayesring.priors import Circular, Featured, NormalWishart, Smooth, Spatial
 from tests.checkpoint.fits import fingerprint
 
@@ -89,7 +91,9 @@ def test_predictions_belong_to_their_stations(rng):
         np.testing.assert_allclose(values.loc[keys], held.values, rtol=1e-6)
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize(
+    "likelihood", ["gaussian", pytest.param("bernoulli", marks=pytest.mark.ci)]
+)
 def test_same_bits_on_threads_and_when_resumed(rng, tmp_path, likelihood):
     table, known = map_table(rng)
     if likelihood == "bernoulli":
@@ -216,6 +220,27 @@ def test_features_with_places(rng):
     assert isinstance(ring.prior_.modes[0], Featured)
     assert isinstance(ring.prior_.modes[0].base, Spatial)
     assert np.isfinite(ring.predict(table)).all()
+
+
+def test_places_in_files_are_checked():
+    labels = Labels(("a", "b"), (None, None), None)
+    places, said = np.zeros((3, 2)), {"0": {"names": ["lat", "lon"], "globe": True}}
+    right = with_sites(labels, said, {"0": places}, (3, 4))
+    assert right.sites[0].names == ("lat", "lon")
+    assert with_sites(labels, {}, {}, (3, 4)) == labels
+    for described, arrays in (
+        (said, {}),
+        (said, {"0": places[:2]}),
+        (said, {"0": places + 100}),
+        (said, {"0": np.zeros((3, 3))}),
+        (said, {"0": places.astype(int)}),
+        ({"7": said["0"]}, {"7": places}),
+        ({"0": {"names": [1, 2], "globe": True}}, {"0": places}),
+        ({"0": {"names": ["lat", "lon"], "globe": 1}}, {"0": places}),
+        ([], {}),
+    ):
+        with pytest.raises(ValueError, match="its places"):
+            with_sites(labels, described, arrays, (3, 4))
 
 
 def test_distances_on_the_globe():

@@ -140,6 +140,25 @@ def test_hyperparameters_given_the_slices_by_ratios(rng):
         np.testing.assert_allclose(total - mass, first, rtol=1e-8)
 
 
+def test_length_scales_given_slices_are_looked_for_where_they_are(rng):
+    """Those left out have next to no probability."""
+    x = rng.random((60, 2))
+    spatial = ring_prior(x).modes[1]
+    for true in (0, 15, 40):
+        hyper = spatial.draw_hyper(rng, (60, 1, 2, 1))._replace(step=np.array([true]))
+        core, scales = spatial.draw_core(rng, (60, 1, 2, 1), hyper), np.ones(2)
+        steps, masses = spatial._masses(core, scales)
+        whole = [spatial._marginal(core, step, scales)[1] for step in range(len(spatial.lengths))]
+        np.testing.assert_allclose(masses, np.array(whole)[steps])
+        assert np.logaddexp.reduce(masses) > np.logaddexp.reduce(whole) - 1e-3
+    many = module.conditional(x[:, None] - x[None, :5], np.repeat(x[None, :5], 60, axis=0), 0.4)
+    module.AT_ONCE, before = 7, module.AT_ONCE
+    parts = module.conditional(x[:, None] - x[None, :5], np.repeat(x[None, :5], 60, axis=0), 0.4)
+    module.AT_ONCE = before
+    for one, other in zip(many, parts, strict=True):
+        np.testing.assert_allclose(one, other)
+
+
 @pytest.mark.parametrize("patch", [1, 2, 4])
 def test_the_proposal_is_judged_by_the_marginal_likelihood(patch, monkeypatch, rng):
     monkeypatch.setattr(module, "PATCHES", (patch,))

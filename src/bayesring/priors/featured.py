@@ -81,7 +81,7 @@ class Featured(ModePrior):
     def __post_init__(self) -> None:
         if not isinstance(self.base, NormalWishart | Gradual):
             raise ValueError(
-                f"base must be NormalWishart or a prior of ordered modes, got {self.base!r}."
+                f"base must be NormalWishart or a prior with a length scale, got {self.base!r}."
             )
 
     @property

@@ -201,13 +201,18 @@ class Gradual(ModePrior):
     def _draw_shared(self, rng: Generator, core: FloatArray) -> SmoothHyper:
         """Length scale, (mu, Omega) and s given nothing but the slices."""
         scales = self.exchangeable.first_scales(rng, core)
-        masses = [self._marginal(core, step, scales)[1] for step in range(len(self.lengths))]
+        steps, masses = self._masses(core, scales)
         chances = np.exp(masses - np.max(masses))
-        step = int(rng.choice(len(chances), p=chances / chances.sum()))
+        step = int(steps[rng.choice(len(chances), p=chances / chances.sum())])
         drawn = self._draw_given(rng, core, step, scales)
         for _ in range(SCANS - 1 if self.learned else 0):
             drawn = self._draw_given(rng, core, step, drawn.scales)
         return drawn
+
+    def _masses(self, core: FloatArray, scales: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Length scales of the grid, and log p(core, ell) of each up to a constant."""
+        steps = np.arange(len(self.lengths))
+        return steps, np.array([self._marginal(core, int(step), scales)[1] for step in steps])
 
     def _draw_given(
         self, rng: Generator, core: FloatArray, step: int, scales: FloatArray

@@ -29,6 +29,10 @@ STEPS = 8
 ever taken."""
 STRIDES = 4
 """Metropolis steps are this many times doubled at most."""
+UNLIKELY = 12.0
+"""Nats by which length scales are less likely than others that are not looked at any closer."""
+AT_ONCE = 4096
+"""Places whose parents' distances are worked out at a time."""
 PATCHES = (8, 4, 2, 1)
 """Places that are drawn jointly, unless that takes too many passes."""
 PASSES = 12
@@ -237,6 +241,19 @@ class Spatial(Directed):
         stride = 2 ** int(rng.integers(STRIDES))
         return int(step + (stride if rng.random() < 0.5 else -stride))
 
+    def _masses(self, core: FloatArray, scales: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Of zero, and of those around all that are likely of one per factor of two."""
+        count = len(self.lengths)
+        coarse = np.unique([0, *range(1, count, STEPS), count - 1])
+        masses = {int(step): self._marginal(core, int(step), scales)[1] for step in coarse}
+        least = max(masses.values()) - UNLIKELY
+        likely = [step for step, mass in masses.items() if mass > least and step]
+        gaps = np.abs(np.subtract.outer(np.arange(count), likely)).min(axis=1, initial=count)
+        steps = np.flatnonzero((gaps <= STEPS) | (np.arange(count) == 0))
+        for step in steps.tolist():
+            masses[step] = masses.get(step) or self._marginal(core, step, scales)[1]
+        return steps, np.array([masses[step] for step in steps.tolist()])
+
     @cached_property
     def _parents(self) -> Parents:
         """The nearest places before each, in the order of `arrangement`."""
@@ -288,6 +305,14 @@ def conditional(
     near : (n, m, P), the near places
     known : (n, m), which of them there are; all by default
     """
+    if len(near) > AT_ONCE:
+        cuts = range(0, len(near), AT_ONCE)
+        parts = [
+            conditional(gaps[own], near[own], length, None if known is None else known[own])
+            for own in (slice(cut, cut + AT_ONCE) for cut in cuts)
+        ]
+        weights, v, rest = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return weights, v, rest
     among = np.exp(-np.linalg.norm(near[:, :, None] - near[:, None], axis=3) / length)
     to = np.exp(-np.linalg.norm(gaps, axis=2) / length)
     if known is not None:
