@@ -15,6 +15,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 
 from bayesring import TensorRing
@@ -162,7 +163,11 @@ def ushcn(method: str, seed: int) -> Row:
         return fit_macau(known, new, {1: features[1]}, seed)
     begin = process_time()
     ring = TensorRing(random_state=seed, shape=load_ushcn().shape, **QUIET)
-    ring.fit(train, values, features=described_places(method))
+    if method == "positions":
+        table = pa.table(dict(zip(("latitude", "longitude"), places().T, strict=True)))
+        ring.fit(train, values, positions={1: table})
+    else:
+        ring.fit(train, values, features=described_places(method))
     return scored(ring, test, truth) | {"seconds": process_time() - begin}
 
 
@@ -276,6 +281,7 @@ STUDIES: dict[str, tuple[Any, tuple[str, ...]]] = {
             "no features",
             "latitude and longitude",
             "kernel of places",
+            "positions",
             "SMURFF Macau, latitude and longitude",
             "SMURFF Macau, kernel of places",
         ),

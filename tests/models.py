@@ -44,6 +44,8 @@ CORE_PRIORS = found_in(
         "GammaProcess",
         "UnitWeights",
         "Smooth",
+        "Circular",
+        "Spatial",
         "Featured",
     },
 )

@@ -54,7 +54,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         likelihood: str | Likelihood = "bernoulli",
         inference: str = "gibbs",
         prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
-        order: str | Sequence[str | int] | None = "auto",
+        order: str | Sequence[str | int] | Mapping[str | int, bool | float] | None = "auto",
         share: Sequence[Sequence[str | int]] | None = None,
         update: str = "slice",
         shape: tuple[int, ...] | None = None,

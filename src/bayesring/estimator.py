@@ -67,9 +67,10 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         data for that, gives rougher intervals
     prior : "hierarchical", "paper", or an object of `bayesring.priors`
     order : modes whose slices change gradually from one label to the next, such as days or depths:
-        "auto" takes those whose labels are times, real numbers, or integers if there are enough
-        observations to tell; a list of names or numbers of modes; None for none. How gradually is
-        learned, and may be not at all.
+        "auto" takes those whose labels are times, real numbers, places, or integers if there are
+        enough observations to tell; a list of names or numbers of modes; None for none; or a
+        mapping from some modes to True, False, or the period of a circle, as in {"hour": 24}, with
+        others as by "auto". How gradually is learned, and may be not at all.
     share : pairs of modes with the same labels, such as [("sender", "receiver")]: what is known of
         a label in one mode says something of it in the other; how much is learned. If the table is
         symmetric, a cell and its mirror image are one: if it says so itself by equal values or
@@ -138,7 +139,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         likelihood: str | Likelihood = "gaussian",
         inference: str = "gibbs",
         prior: str | ModePrior | RingPrior | Mapping[str | int, str | ModePrior] = "hierarchical",
-        order: str | Sequence[str | int] | None = "auto",
+        order: str | Sequence[str | int] | Mapping[str | int, bool | float] | None = "auto",
         share: Sequence[Sequence[str | int]] | None = None,
         update: str = "slice",
         shape: tuple[int, ...] | None = None,
@@ -204,8 +205,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         Or given a whole tensor `X` as an `xarray.DataArray` without `y`: its gaps are NaN.
 
         Coordinates may have `modes`, too: the names of their columns. `positions` says where
-        coordinates lie, for modes that are ordered: one number or time per coordinate, increasing
-        or decreasing, by name or number of the mode.
+        coordinates lie, by name or number of the mode: one number or time for each, increasing or
+        decreasing, or on a map one row of numbers; see docs/your-own-data.md.
 
         `features` says what else is known of labels, by name or number of their mode: a table with
         one row per label, the labels in the column named as the mode or in the first; a matrix
@@ -388,8 +389,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
 
     def _set_fitted(self) -> None:
         """Set the attributes that follow from the posterior."""
-        self.shape_ = self.posterior_.shape
-        self.rank_ = self.posterior_.chains[0].rank
+        self.shape_, self.rank_ = self.posterior_.shape, self.posterior_.chains[0].rank
         self.n_features_in_ = len(self.shape_)
 
     def __sklearn_tags__(self) -> Tags:

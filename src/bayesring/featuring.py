@@ -19,8 +19,10 @@ from bayesring.data.labels import Labels, encode
 from bayesring.data.observations import Observations, renumbered
 from bayesring.data.opentables import open_table
 from bayesring.data.positions import positions_of
+from bayesring.data.sitecolumns import placed_by_features
 from bayesring.model.types import Axis, IntArray
-from bayesring.priors import Featured, NormalWishart, Smooth
+from bayesring.priors import Featured, NormalWishart
+from bayesring.priors.gradual import Gradual
 from bayesring.settings import Settings
 from bayesring.wording import shown
 
@@ -43,6 +45,7 @@ def attach(
         for mode, (size, before) in enumerate(zip(shape, data.shape, strict=True))
     ]
     wider, data = wider.at(lines), renumbered(data._replace(shape=shape), lines)
+    wider = placed_by_features(wider, shape, sources)
     return data, wider, coded(sources, wider, shape)
 
 
@@ -121,7 +124,7 @@ def featured(settings: Settings, features: OfModes, names: Sequence[str]) -> Set
     for mode, (own, prior) in enumerate(zip(features, modes, strict=True)):
         if own is None or isinstance(prior, Featured):
             continue
-        if not isinstance(prior, NormalWishart | Smooth):
+        if not isinstance(prior, NormalWishart | Gradual):
             raise ValueError(
                 f"features are given for the mode {shown(names[mode])}, but its prior, "
                 f"{type(prior).__name__}, cannot use them; use prior='hierarchical'."
@@ -146,6 +149,7 @@ def grown(
                 f"features are given for the mode {shown(source.name)}, which had none in the fit."
             )
     labels, sizes = known_from(labels, data.shape, sources)
+    labels = placed_by_features(labels, sizes, sources)
     by_mode = {source.mode: source for source in sources}
     found, rows = [], []
     for mode, own in enumerate(known):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bayesring.arranging import arranged, arrangement, put_back
 from bayesring.checkpoint import Checkpoint
 from bayesring.checkpoint.manifest import digest, open_checkpoint
 from bayesring.data.batches import Sources
@@ -88,6 +89,14 @@ def fit_memory(
     model = bound(settings.model, data.shape, axes)
     n = len(data.values)
     chains = settings.count_chains(n)
+    lines = None
+    if axes is not None and settings.inference == "gibbs":
+        lines = arrangement(model.prior, data.shape, model.likelihood.group_mode)
+    if lines is not None and axes is not None:
+        data, axes = arranged(data, axes, lines)
+        own = bound(settings.model, data.shape, axes)
+        found = _sample(data, units, own, settings, keep, known, engine)
+        return Fit(put_back(found, lines), model, units)
     if settings.inference == "online-em":
         sources = online.sources_in_memory(data, settings.seed)
         with keep.open(settings, known) as checkpoint:

@@ -15,7 +15,7 @@ from bayesring.checks import check_fits
 from bayesring.data import inputs
 from bayesring.data.extras import given_arguments
 from bayesring.data.observations import Observations, in_order, joined, renumbered, standardised
-from bayesring.data.positions import axes_of, prolonged
+from bayesring.data.positions import axes_of, positions_among, prolonged, with_new_sites
 from bayesring.featuring import grown, keys_of_mode, with_features
 from bayesring.fitting import fit_more
 from bayesring.oncluster import is_dask
@@ -108,7 +108,7 @@ class Growing(Predicting):
         )
         posterior.check_values(data.values)
         data, labels, described, _ = grown(data, labels, features, self.features_, posterior.shape)
-        labels = prolonged(labels, data.shape)
+        labels = with_new_sites(prolonged(labels, data.shape), posterior.shape, data.shape, X)
         data = data._replace(location=posterior.location, scale=posterior.scale)
         prior = rebound(self.prior_, with_features(axes_of(labels, data.shape), described))
         model = settings.model._replace(likelihood=posterior.likelihood, prior=prior)
@@ -186,13 +186,14 @@ class Growing(Predicting):
                 "fold_in is for rows with a label that the model does not know, but row "
                 f"{int(np.argmin(is_new))} of those with a value has none; fit anew with these."
             )
-        labels = prolonged(labels, data.shape)
+        labels = with_new_sites(prolonged(labels, data.shape), posterior.shape, data.shape, X)
         added = tuple(
             keys_of_mode(labels, data.shape, mode)[size:]
             for mode, size in enumerate(posterior.shape)
         )
         standard = standardised(data, posterior.location, posterior.scale)
-        folded = folding.fold_in(posterior, self.prior_, (added, rows), standard, self.seed_)
+        new = added, rows, positions_among(labels, posterior.shape, added)
+        folded = folding.fold_in(posterior, self.prior_, new, standard, self.seed_)
         lines = in_line(self.prior_, labels, data.shape)
         ring = copy.copy(self)
         ring.posterior_ = folded.at_levels(lines)

@@ -1,7 +1,7 @@
 """Which modes are ordered, decided from their labels before a fit.
 
-An ordered mode has the prior `Smooth` in place of its exchangeable `NormalWishart`. The length
-scale is learned and may be zero, so a wrong guess costs time and hardly any accuracy.
+An ordered mode has the prior `Smooth`, or `Circular`, in place of its exchangeable `NormalWishart`.
+The length scale is learned and may be zero, so a wrong guess costs time and hardly any accuracy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from bayesring.data.labels import Labels
 from bayesring.data.positions import positions_of
 from bayesring.infer.online import MOST_SAMPLED
 from bayesring.model.types import Axis, IntArray, Places
-from bayesring.priors import Coupling, ModePrior, NormalWishart, RingPrior, Smooth
+from bayesring.priors import (
+    Circular,
+    Coupling,
+    ModePrior,
+    NormalWishart,
+    RingPrior,
+    Smooth,
+    Spatial,
+)
+from bayesring.priors.gradual import Gradual
 from bayesring.settings import Settings
 from bayesring.wording import shown
 
@@ -26,11 +35,11 @@ FEWEST = 3
 def ordered(settings: Settings, axes: Sequence[Axis], names: Sequence[str], n: int) -> Settings:
     """The settings with the prior `Smooth` for every ordered mode, given `n` observations.
 
-    Modes that the user named are ordered. Otherwise those are whose labels are times or real
-    numbers, or integers if there is an observation for every entry of a slice, I_d K <= n: fewer
-    could not tell an order from mere numbers.
+    Modes that the user named are ordered, on a circle if he gave a period. Otherwise those are
+    whose labels are times or real numbers, or integers if there is an observation for every entry
+    of a slice, I_d K <= n: fewer could not tell an order from mere numbers.
     """
-    model, (asked, free) = settings.model, settings.order
+    model, (asked, free, detailed) = settings.model, settings.order
     if settings.inference == "online-em" and n > MOST_SAMPLED:
         refuse_order(settings, f"more than {MOST_SAMPLED:,} observations")
         return settings
@@ -42,17 +51,21 @@ def ordered(settings: Settings, axes: Sequence[Axis], names: Sequence[str], n: i
         size = model.policy.start(len(axes))
         entries = [prod(size.core_shape(mode, 1)) for mode in range(len(axes))]
         candidates = range(len(axes)) if free is None else free
+        told = [mode for mode, _ in detailed]
         chosen = [
             mode
             for mode in candidates
-            if _has_order(axes[mode], entries[mode], n) and isinstance(modes[mode], NormalWishart)
+            if _has_order(axes[mode], entries[mode], n)
+            and isinstance(modes[mode], NormalWishart)
+            and mode not in told
         ]
+        chosen += [mode for mode in settings.order.named if not isinstance(modes[mode], Gradual)]
     else:
-        chosen = [mode for mode in asked if not isinstance(modes[mode], Smooth)]
+        chosen = [mode for mode in asked if not isinstance(modes[mode], Gradual)]
     if not chosen:
         return settings
     for mode in chosen:
-        modes[mode] = _along(modes[mode], axes[mode], names[mode])
+        modes[mode] = _along(modes[mode], axes[mode], names[mode], dict(detailed).get(mode, True))
     prior = RingPrior(tuple(modes), model.prior.weights)
     return settings._replace(model=model._replace(prior=prior))
 
@@ -60,7 +73,7 @@ def ordered(settings: Settings, axes: Sequence[Axis], names: Sequence[str], n: i
 def refuse_order(settings: Settings, where: str) -> None:
     """Reject an order that was asked for where only online EM's own draws can be had."""
     coupled = any(prior.coupling is not Coupling.NONE for prior in settings.model.prior.modes)
-    if settings.order.asked or coupled:
+    if settings.order.named or coupled:
         raise ValueError(
             f"order needs chains, which inference='online-em' does not run on {where}; use "
             "inference='gibbs', or order=None."
@@ -81,7 +94,8 @@ def in_line(prior: RingPrior, labels: Labels, shape: Sequence[int]) -> list[IntA
     lines: list[IntArray] = []
     for own, levels, size in zip(prior.modes, labels.levels, shape, strict=True):
         positions = None if levels is None else positions_of(levels)
-        if own.coupling is Coupling.CHAIN and positions is not None:
+        in_line = isinstance(getattr(own, "base", own), Smooth | Circular)
+        if in_line and positions is not None:
             backwards = size > 1 and positions[1] < positions[0]
             lines.append(np.argsort(-positions if backwards else positions, kind="stable"))
         else:
@@ -95,15 +109,29 @@ def _has_order(axis: Axis, entries: int, n: int) -> bool:
     return axis.places is Places.MEASURED or axis.n * entries <= n
 
 
-def _along(prior: ModePrior, axis: Axis, name: str) -> Smooth:
+def _along(prior: ModePrior, axis: Axis, name: str, how: bool | float) -> Gradual:
     if axis.positions is None:
         raise ValueError(
             f"order names the mode {shown(name)}, but its labels are not numbers or times that "
-            "increase or decrease from one to the next."
+            "increase or decrease from one to the next, nor places that all differ."
         )
     if not isinstance(prior, NormalWishart):
         raise ValueError(
             f"order names the mode {shown(name)}, but its prior, {type(prior).__name__}, has no "
             "ordered form; use prior='hierarchical'."
         )
-    return Smooth.along(prior)
+    if axis.positions.shape[1] > 1:
+        if how is not True:
+            raise ValueError(
+                f"order gives the mode {shown(name)} a period, but its labels lie on a map."
+            )
+        return Spatial.over(prior)
+    if how is True:
+        return Smooth.along(prior)
+    x = axis.positions[:, 0]
+    if not abs(x[-1] - x[0]) < how:
+        raise ValueError(
+            f"order gives the mode {shown(name)} a period of {how:g}, but its labels, from "
+            f"{x[0]:g} to {x[-1]:g}, do not lie within one."
+        )
+    return Circular.around(prior, how)

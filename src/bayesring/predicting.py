@@ -29,6 +29,7 @@ from bayesring.data.labelled import tensor
 from bayesring.data.labels import Labels, NewLabels
 from bayesring.data.observations import HeldOut, Observations
 from bayesring.data.opentables import loaded, open_table
+from bayesring.data.positions import positions_of_new
 from bayesring.data.tables import describe_new, values_of
 from bayesring.engine.streams import Purpose, aside
 from bayesring.infer.estimate import RingEstimate
@@ -306,7 +307,8 @@ class Predicting(Inspecting):
         candidates = loaded(candidates, "candidates")
         coords, added = self._coords(candidates)
         free = np.flatnonzero(~is_observed(coords, self.observed_))
-        widened = widen(posterior, self.prior_, added, self.seed_)
+        where = positions_of_new(self.labels_, added, candidates)
+        widened = widen(posterior, self.prior_, added, self.seed_, positions=where)
         rows, deviation = most_uncertain(widened, coords[free], n)
         if inputs.is_labelled(candidates, self.labels_):
             return inputs.beside_keys(candidates, self.labels_, {"std": deviation}, free[rows])
@@ -378,9 +380,10 @@ class Predicting(Inspecting):
         """Posterior and coordinates in it for the rows of `X`; warns about new labels."""
         posterior = self._posterior()
         coords, added = self._coords(X)
+        positions = positions_of_new(self.labels_, added, X)
         strange = tuple(
-            new[:0] if own.coupling is not Coupling.NONE else new
-            for own, new in zip(self.prior_.modes, added, strict=bool(added))
+            new[:0] if own.coupling is not Coupling.NONE and _lie(where) else new
+            for own, new, where in zip(self.prior_.modes, added, positions, strict=bool(added))
         )
         if any(len(new) for new in strange):
             told = "each is predicted from the prior, given the known ones"
@@ -395,4 +398,9 @@ class Predicting(Inspecting):
                 UserWarning,
                 stacklevel=stacklevel,
             )
-        return widen(posterior, self.prior_, added, self.seed_), coords
+        return widen(posterior, self.prior_, added, self.seed_, positions=positions), coords
+
+
+def _lie(positions: FloatArray | None) -> bool:
+    """Whether it is known where new labels lie."""
+    return positions is not None and not np.isnan(positions).any()

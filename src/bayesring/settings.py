@@ -70,11 +70,20 @@ class Order(NamedTuple):
     """Modes that the user named; None to decide by their labels."""
     free: tuple[int, ...] | None
     """Modes whose prior is the default, so that it may be decided; None if all are."""
+    detailed: tuple[tuple[int, bool | float], ...] = ()
+    """Modes of which the user said whether they are ordered, or after which period they repeat."""
 
     @property
-    def told(self) -> str | tuple[int, ...] | None:
+    def told(self) -> str | tuple[Any, ...] | None:
         """As the user would say it."""
+        if self.detailed:
+            return self.detailed
         return "auto" if self.asked is None else self.asked or None
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """Modes that are ordered because the user says so."""
+        return (self.asked or ()) + tuple(mode for mode, how in self.detailed if how is not False)
 
 
 class Settings(NamedTuple):
@@ -265,6 +274,11 @@ def _order(order: Any, prior: Any, names: Sequence[str]) -> Order:
             f"order must be 'auto', None or a list of modes, got {shown(order)}; for one mode, "
             f"give [{shown(order)}]."
         )
+    if isinstance(order, Mapping):
+        found = {mode_of(name, names, "order"): _detail(name, how) for name, how in order.items()}
+        if len(found) < len(order):
+            raise ValueError(f"order names a mode twice: {shown(list(order))}.")
+        return Order(None, free, tuple(sorted(found.items())))
     listed = order.tolist() if hasattr(order, "tolist") else order
     if not isinstance(listed, list | tuple):
         raise ValueError(f"order must be 'auto', None or a list of modes, got {shown(order)}.")
@@ -272,6 +286,19 @@ def _order(order: Any, prior: Any, names: Sequence[str]) -> Order:
     if len(set(asked)) < len(asked):
         raise ValueError(f"order names a mode twice: {shown(listed)}.")
     return Order(asked, free)
+
+
+def _detail(name: Any, how: Any) -> bool | float:
+    """Whether a mode is ordered, or its period."""
+    if isinstance(how, bool | np.bool_):
+        return bool(how)
+    number = isinstance(how, int | float | np.integer | np.floating)
+    if not number or not 0 < how < np.inf:
+        raise ValueError(
+            f"order of the mode {shown(name)} must be True, False or the period of a circle, got "
+            f"{shown(how)}."
+        )
+    return float(how)
 
 
 def _named(

@@ -245,7 +245,7 @@ def sharing(settings: Settings, pairs: Pairs, names: Sequence[str]) -> Settings:
     modes = list(model.prior.modes * (len(names) if len(model.prior.modes) == 1 else 1))
     for mode in (mode for pair in pairs for mode in pair):
         prior = modes[mode].exchangeable
-        if settings.order.asked and mode in settings.order.asked:
+        if mode in settings.order.named:
             raise ValueError(
                 f"{names[mode]!r} is named by share and by order, but may only have one of both."
             )

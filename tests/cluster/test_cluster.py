@@ -22,7 +22,7 @@ from bayesring.engine.threads import Threads
 from bayesring.infer import gibbs
 from bayesring.infer.problem import Method, make_problem
 from bayesring.model.types import Axis, RingSize
-from bayesring.priors import NormalGamma, NormalWishart, RingPrior, Smooth
+from bayesring.priors import Circular, NormalGamma, NormalWishart, RingPrior, Smooth
 from tests.cluster.local import (
     MODES,
     OPTIONS,
@@ -75,6 +75,11 @@ def test_ordered_modes_and_entries(cluster):
     same(
         scans(cluster, LIKELIHOODS[0], ordered, n_scans=8),
         scans(Threads(1), LIKELIHOODS[0], ordered, n_scans=8),
+    )
+    circular = RingPrior.of(NormalWishart(), Circular(21.0), NormalWishart())
+    same(
+        scans(cluster, LIKELIHOODS[0], circular, n_scans=3),
+        scans(Threads(1), LIKELIHOODS[0], circular, n_scans=3),
     )
     alone = LIKELIHOODS[0], RingPrior.of(NormalGamma()), UPDATES["entry"]
     same(scans(cluster, *alone), scans(Threads(1), *alone))

@@ -12,6 +12,7 @@ from tests.mutants.of_inference import ENGINE, INFER
 from tests.mutants.of_kernels import KERNELS
 from tests.mutants.of_likelihoods import KINDS
 from tests.mutants.of_model import FEATURES, LIKELIHOODS, MODEL, PRIORS
+from tests.mutants.of_order import ORDER
 from tests.mutants.of_pages import COMMAND, REPORT
 from tests.mutants.of_posterior import POSTERIOR
 from tests.mutants.of_public import DATASETS, PUBLIC
@@ -24,6 +25,7 @@ MUTANTS: list[Mutant] = [
     *MODEL,
     *PRIORS,
     *FEATURES,
+    *ORDER,
     *CODES,
     *LIKELIHOODS,
     *KINDS,

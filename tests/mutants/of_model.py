@@ -127,7 +127,7 @@ PRIORS = [
     ),
     Mutant(
         "the length scale is judged by scales that are not those of the slices",
-        "priors/smooth.py",
+        "priors/gradual.py",
         "prior = self.exchangeable._prior(slices.shape[1], scales)",
         "prior = self.exchangeable._prior(slices.shape[1])",
         ("tests/sampling/test_smooth.py::test_hyperparameters_given_the_slices_by_ratios",),

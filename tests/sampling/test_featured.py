@@ -290,7 +290,7 @@ def test_useless_features_are_found_to_be_useless(rng):
 def test_a_base_without_a_mean_to_move_is_refused():
     from bayesring.priors import Fixed
 
-    with pytest.raises(ValueError, match="NormalWishart or Smooth"):
+    with pytest.raises(ValueError, match="NormalWishart or a prior"):
         Featured(Fixed())
 
 

@@ -161,7 +161,7 @@ def test_the_proposal_is_judged_by_the_marginal_likelihood(run_length, monkeypat
         np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-8, atol=1e-9)
 
 
-def log_evidence(state, data, smooth, hyper, free):
+def log_evidence(state, data, smooth, hyper, free, covariance=covariance):
     """log p(y, slices that are not free | hyper), with the free ones integrated out."""
     size = hyper.mean.size
     between = covariance(np.array(smooth.positions), smooth.length(hyper))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any
 
 import typer
@@ -44,9 +45,28 @@ def share_in(texts: list[str] | None) -> list[tuple[str, ...]] | None:
     return found
 
 
-def order_in(text: str) -> str | list[str] | None:
-    """Modes that are ordered: auto, none, or a list."""
-    return {"auto": "auto", "none": None}.get(text, names_in(text))
+def order_in(text: str) -> str | list[str] | dict[str, bool | float] | None:
+    """Modes that are ordered: auto, none, or a list; with periods, a mapping."""
+    if text in ("auto", "none"):
+        return "auto" if text == "auto" else None
+    names = names_in(text)
+    pairs = [name.rpartition(":") for name in names or ()]
+    if not any(name and _is_number(period) for name, _, period in pairs):
+        return names
+    found: dict[str, bool | float] = {}
+    for whole, (name, _, period) in zip(names or (), pairs, strict=True):
+        if name and _is_number(period):
+            found[name] = float(period)
+        else:
+            found[whole] = True
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def rank_in(text: str) -> str | int | tuple[int, ...]:
@@ -151,7 +171,9 @@ KeepPartial = Annotated[
 Ordered = Annotated[
     str,
     typer.Option(
-        "--order", help="Modes that change gradually, day,depth for example; auto or none."
+        "--order",
+        help="Modes that change gradually, day,depth for example; hour:24 for one that comes "
+        "round after 24; auto or none.",
     ),
 ]
 FeatureFiles = Annotated[

@@ -24,6 +24,7 @@ from bayesring.data.labels import Labels, counted_labels, plain_labels
 from bayesring.data.longtables import Long
 from bayesring.data.observations import Observations
 from bayesring.data.opentables import is_table, open_table
+from bayesring.data.sitecolumns import placed_by, without_pair
 from bayesring.data.tables import code_table, find_columns
 from bayesring.model.types import FloatArray, IntArray
 
@@ -196,7 +197,9 @@ def _dense(
 
 def _open_long(data: Any, modes: Sequence[str] | None, value: str | None, fill: str) -> Long:
     frame = open_table(data)
-    coded = code_table(frame, find_columns(frame, modes, value))
+    rest, pair = without_pair(frame, modes, value)
+    coded = code_table(frame, find_columns(rest, modes, value))
+    coded = coded._replace(labels=placed_by(frame, coded.labels, pair))
     if fill == "missing":
         return Long(frame, coded, np.empty((0, len(coded.shape)), dtype=np.int64))
     return Long(frame, coded, _absent(coded.coords, coded.shape, "table"))

@@ -8,10 +8,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from bayesring.data.opentables import is_table, open_table
+from bayesring.data.sites import key_of_pair, pair_in
 from bayesring.wording import as_text, shown
-
-PLACES = ("lat", "latitude", "lon", "lng", "long", "longitude")
-"""Names of columns that say where a label lies."""
 
 
 def of_one_key(frame: nw.DataFrame[Any], keys: Sequence[str], value: str | None) -> dict[str, str]:
@@ -34,9 +32,14 @@ def of_one_key(frame: nw.DataFrame[Any], keys: Sequence[str], value: str | None)
 def offers(frame: nw.DataFrame[Any], keys: Sequence[str], value: str | None) -> list[str]:
     """Sentences on columns that could be features."""
     by_key: dict[str, list[str]] = {}
+    pair = pair_in(frame.columns)
+    place = None if pair is None or set(pair) & {*keys, value} else key_of_pair(frame, pair, keys)
     for name, key in of_one_key(frame, keys, value).items():
-        by_key.setdefault(key, []).append(name)
+        if place is None or pair is None or name not in pair:
+            by_key.setdefault(key, []).append(name)
     found = []
+    if place is not None and pair is not None:
+        found.append(f"{pair[0]!r} and {pair[1]!r} say where every {place} lies.")
     for key, names in by_key.items():
         listed = " and ".join(repr(name) for name in names)
         are = f"{listed} {'is' if len(names) == 1 else 'are'}"

@@ -31,6 +31,7 @@ from bayesring.data.extras import (
 from bayesring.data.labels import Labels, NewLabels, plain_labels
 from bayesring.data.observations import Observations
 from bayesring.data.opentables import is_table, kind_of, loaded, open_table
+from bayesring.data.sitecolumns import placed_by, without_pair
 from bayesring.data.tables import (
     Coded,
     add_columns,
@@ -83,6 +84,7 @@ def observe(
     frame = open_table(X, "X")
     found = read_extras(extras, len(frame), frame)
     rest = frame.drop(columns_of(extras)) if columns_of(extras) else frame
+    rest, pair = without_pair(rest, modes, value)
     columns = find_columns(rest, modes, value, y is not None)
     rows = positive_rows(found)
     if rows is not None:
@@ -95,7 +97,7 @@ def observe(
             f"shape {tuple(shape)} does not fit the labels of the table, which has "
             f"{data.shape} of them; leave shape out."
         )
-    return data, labels, kind_of(frame)
+    return data, placed_by(frame, labels, pair), kind_of(frame)
 
 
 def _observe_tensor(X: Any, others: Extras) -> tuple[Observations, Labels, str]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.labels import Labels, as_keys
+from bayesring.data.sites import Sites, is_on_globe, pair_in
 
 STORAGE_ENCODING = (
     *("zlib", "complevel", "shuffle", "fletcher32", "grid_mapping"),
@@ -55,7 +56,15 @@ def labels_of(data: Any) -> Labels:
     """The names of dimensions, and the coordinates along them."""
     levels = tuple(_levels_of(data, dim) for dim in data.dims)
     name = None if data.name is None else str(data.name)
-    return Labels(tuple(map(str, data.dims)), levels, name, (None,) * data.ndim)
+    labels = Labels(tuple(map(str, data.dims)), levels, name, (None,) * data.ndim)
+    pair = pair_in(list(data.coords))
+    if pair is None or len(along := data.coords[pair[0]].dims) != 1:
+        return labels
+    if data.coords[pair[1]].dims != along or along[0] in pair:
+        return labels
+    places = np.stack([np.asarray(data.coords[own].values, dtype=float) for own in pair], axis=1)
+    sites = Sites(places, pair, on_globe=True)
+    return labels.with_sites(data.dims.index(along[0]), sites if is_on_globe(sites) else None)
 
 
 def _levels_of(data: Any, dim: Any) -> NDArray[Any] | None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesring.data.sites import Sites
 from bayesring.model.types import IntArray
 from bayesring.wording import as_text
 
@@ -60,11 +61,26 @@ class Labels(NamedTuple):
     """Name of the values, if any."""
     zones: tuple[Zone | None, ...] = ()
     """For each mode the time zone, or None; empty in old files, where it is unknown."""
+    sites: tuple[Sites | None, ...] = ()
+    """For each mode where its labels lie on a map, or None; empty if none do."""
 
     def at(self, lines: Sequence[IntArray]) -> Labels:
         """The labels with those of every mode in another order."""
         pairs = zip(self.levels, lines, strict=True)
-        return self._replace(levels=tuple(own if own is None else own[line] for own, line in pairs))
+        levels = tuple(own if own is None else own[line] for own, line in pairs)
+        placed = zip(self.sites, lines, strict=bool(self.sites))
+        sites = tuple(own if own is None else own.at(line) for own, line in placed)
+        return self._replace(levels=levels, sites=sites)
+
+    def sites_of(self, mode: int) -> Sites | None:
+        """Where the labels of a mode lie on a map, if they do."""
+        return self.sites[mode] if self.sites else None
+
+    def with_sites(self, mode: int, sites: Sites | None) -> Labels:
+        """The labels with those places of one mode."""
+        own = list(self.sites or (None,) * len(self.names))
+        own[mode] = sites
+        return self._replace(sites=tuple(own))
 
     def check_zone(self, mode: int, zone: Zone | None, name: str) -> None:
         """Reject times without a zone for labels with one, and vice versa."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.labels import Labels, Zone, as_keys
+from bayesring.data.sites import given_sites, more_sites
 from bayesring.model.types import Axis, FloatArray, Places
 from bayesring.wording import shown
 
@@ -23,10 +24,16 @@ DAY["ns"] = 86_400 * 10**9
 def axes_of(labels: Labels, shape: Sequence[int]) -> list[Axis]:
     """What is known of the labels of every mode besides their names: where they lie, if anywhere.
 
-    Numbers and times lie on a line, times in days. Coordinates without labels lie one apart.
+    Numbers and times lie on a line, times in days, unless they have places on a map. Coordinates
+    without labels lie one apart.
     """
     axes = []
-    for levels, size in zip(labels.levels, shape, strict=True):
+    for mode, (levels, size) in enumerate(zip(labels.levels, shape, strict=True)):
+        sites = labels.sites_of(mode)
+        if sites is not None:
+            known = len(sites.places) == size and sites.usable
+            axes.append(Axis(size, sites.coordinates() if known else None, Places.MEASURED))
+            continue
         if levels is None:
             axes.append(Axis.of_coordinates(size))
             continue
@@ -47,6 +54,11 @@ def placed(labels: Labels, positions: Mapping[str | int, Any], shape: Sequence[i
     levels = list(labels.levels)
     for name, given in positions.items():
         mode = mode_of(name, labels.names, "positions")
+        keys = np.arange(shape[mode]) if levels[mode] is None else levels[mode]
+        sites = given_sites(given, labels.names[mode], keys, shape[mode])
+        if sites is not None:
+            labels = labels.with_sites(mode, sites)
+            continue
         if levels[mode] is not None:
             raise ValueError(
                 f"positions are for coordinates, but the mode {shown(labels.names[mode])} has "
@@ -111,6 +123,46 @@ def positions_of(keys: NDArray[Any]) -> FloatArray | None:
     if unit not in DAY:
         keys, unit, count = keys.astype(f"{keys.dtype.kind}8[D]"), "D", 1
     return np.asarray(keys.astype(np.int64) * (count / DAY[unit]))
+
+
+def positions_of_new(labels: Labels, added: Sequence[NDArray[Any]], X: Any) -> list[Any]:
+    """Positions (n, P) of the new labels of each mode, or None; on a map as the table `X` says."""
+    found: list[Any] = []
+    for mode, new in enumerate(added):
+        sites, line = labels.sites_of(mode), positions_of(new)
+        if sites is not None:
+            more = sites._replace(places=more_sites(sites, X, labels.names[mode], new))
+            found.append(more.coordinates())
+        else:
+            found.append(None if line is None else line[:, None])
+    return found
+
+
+def positions_among(
+    labels: Labels, known: Sequence[int], added: Sequence[NDArray[Any]]
+) -> list[Any]:
+    """Positions (n, P) of labels of each mode beyond those known, or None."""
+    found: list[Any] = []
+    for mode, (size, new) in enumerate(zip(known, added, strict=True)):
+        sites, line = labels.sites_of(mode), positions_of(new)
+        if sites is not None:
+            found.append(sites.coordinates()[size:])
+        else:
+            found.append(None if line is None else line[:, None])
+    return found
+
+
+def with_new_sites(labels: Labels, known: Sequence[int], shape: Sequence[int], X: Any) -> Labels:
+    """Labels with the places of those that are new, as the table `X` says."""
+    for mode, (before, size) in enumerate(zip(known, shape, strict=True)):
+        sites, levels = labels.sites_of(mode), labels.levels[mode]
+        if sites is not None and size > before:
+            new = np.arange(before, size) if levels is None else levels[before:]
+            own = sites.at(np.arange(size)).places
+            more = more_sites(sites, X, labels.names[mode], new)
+            own[before:] = np.where(np.isnan(more), own[before:], more)
+            labels = labels.with_sites(mode, sites._replace(places=own))
+    return labels
 
 
 def following(levels: NDArray[Any], n: int, zone: Zone | None = None) -> NDArray[Any]:

@@ -63,9 +63,11 @@ def summarise_data(data: Observations, labels: Labels) -> str:
     )
     n, cells = len(data.values), float(prod(data.shape))
     low, high = float(np.min(data.values)), float(np.max(data.values))
+    sites = [(name, own) for name, own in zip(labels.names, labels.sites, strict=False) if own]
+    placed = "".join(f" Places of {name!r} {own.words}." for name, own in sites)
     return (
         f"{modes}: {n:,} value{'s' * (n != 1)} for {cells:,.0f} cells, {100 * n / cells:.3g} %, "
-        f"from {low:.4g} to {high:.4g}."
+        f"from {low:.4g} to {high:.4g}.{placed}"
     )
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesring.data.blocks import Block
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.kernels import entries as entries_kernel
 from bayesring.kernels import entrywise as entrywise_kernel
+from bayesring.kernels import patches as patches_kernel
 from bayesring.kernels import runs as runs_kernel
 from bayesring.kernels import slices as slices_kernel
 from bayesring.likelihoods.likelihood import Likelihood
@@ -41,6 +43,9 @@ class CoreTask(NamedTuple):
     """(n, 2), first and end slice of each run drawn jointly; None to draw each slice alone."""
     alternatives: tuple[SlicePrior, ...] = ()
     """Slice priors under each of which runs are drawn; the driver chooses one."""
+    seen: dict[int, tuple[WorkingResponse, FloatArray]] | None = None
+    """Working response and noise of blocks that an earlier pass of the scan has met: they are the
+    same in every pass, so that a copy of the task that lacks them only takes longer."""
 
 
 class StatisticsTask(NamedTuple):
@@ -131,21 +136,25 @@ def draw_runs(task: CoreTask, block: Block) -> tuple[list[DrawnRuns], list[Loose
     Of runs that reach into other blocks, return the statistics.
     """
     assert task.runs is not None
-    response, noise = working_response(task, block), _noise(task, block)
+    response, noise = _seen(task, block)
     own, found, loose = block.slices, [], []
-    for first, last in task.runs[(task.runs[:, 1] > own.start) & (task.runs[:, 0] < own.stop)]:
-        inside = slice(max(first, own.start) - own.start, min(last, own.stop) - own.start)
-        statistics = runs_kernel.run_statistics(
-            *task.flat,
-            block.mode,
-            block.others,
-            block.bounds[inside.start : inside.stop + 1],
-            *response,
-        )
-        if first < own.start or last > own.stop:
-            loose.append(LooseEnd(own.start + inside.start, statistics, noise[inside]))
-        else:
-            found.append((inside, draw_run(task, block.mode, first, statistics, noise[inside])))
+    for first, last in task.runs[_meet(task.runs, own, len(task.core))]:
+        ends = [(first, min(last, len(task.core))), (0, last - len(task.core))]
+        for begin, end in ends:
+            if begin >= own.stop or end <= own.start:
+                continue
+            inside = slice(max(begin, own.start) - own.start, min(end, own.stop) - own.start)
+            statistics = runs_kernel.run_statistics(
+                *task.flat,
+                block.mode,
+                block.others,
+                block.bounds[inside.start : inside.stop + 1],
+                *response,
+            )
+            if first < own.start or last > own.stop:
+                loose.append(LooseEnd(own.start + inside.start, statistics, noise[inside]))
+            else:
+                found.append((inside, draw_run(task, block.mode, first, statistics, noise[inside])))
     drawn = []
     for number in range(len(task.alternatives)):
         slices = np.full(noise.shape, np.nan)
@@ -153,6 +162,21 @@ def draw_runs(task: CoreTask, block: Block) -> tuple[list[DrawnRuns], list[Loose
             slices[inside] = alternatives[number].slices
         drawn.append(summed([each[number] for _, each in found], slices, task.weights.size))
     return drawn, loose
+
+
+def _meet(runs: IntArray, own: slice, n_slices: int) -> NDArray[np.bool]:
+    """Which runs have slices of a block."""
+    here = (runs[:, 1] > own.start) & (runs[:, 0] < own.stop)
+    return np.asarray(here | (runs[:, 1] > own.start + n_slices))
+
+
+def _seen(task: CoreTask, block: Block) -> tuple[WorkingResponse, FloatArray]:
+    """Working response and noise of a block."""
+    if task.seen is None:
+        return working_response(task, block), _noise(task, block)
+    if block.number not in task.seen:
+        task.seen[block.number] = working_response(task, block), _noise(task, block)
+    return task.seen[block.number]
 
 
 def summed(runs: Sequence[DrawnRuns], slices: FloatArray, rank: int) -> DrawnRuns:
@@ -171,6 +195,9 @@ def draw_run(
     last, columns = first + len(noise), int(task.flat.bonds[mode])
     drawn = []
     for prior in task.alternatives:
+        if prior.graph is not None:
+            drawn.append(_draw_patch(task, columns, prior, first, statistics, noise))
+            continue
         diagonal, linear, factors = prior.rows(slice(first, last))
         links = np.zeros(len(task.core) - 1) if prior.links is None else prior.links
         pulled = np.broadcast_to(linear, noise.shape).copy()
@@ -193,6 +220,37 @@ def draw_run(
             )
         )
     return drawn
+
+
+def _draw_patch(
+    task: CoreTask,
+    columns: int,
+    prior: SlicePrior,
+    first: int,
+    statistics: FloatArray,
+    noise: FloatArray,
+) -> DrawnRuns:
+    """Draw a patch of slices from `first` on, given all other slices."""
+    assert prior.graph is not None
+    members = (first + np.arange(len(noise))) % len(task.core)
+    slices = task.core.reshape(len(task.core), -1)
+    between, pull = patches_kernel.around_patch(*prior.graph, first, len(noise), slices)
+    linear = np.broadcast_to(prior.linear, slices.shape)[members] + pull @ prior.precision
+    factors = np.broadcast_to(prior.factors, len(slices))[members]
+    diagonal = prior.diagonal if len(prior.diagonal) == 1 else prior.diagonal[members]
+    return DrawnRuns(
+        *patches_kernel.draw_patch(
+            statistics,
+            columns,
+            task.weights,
+            prior.precision,
+            factors,
+            diagonal,
+            linear,
+            between,
+            noise,
+        )
+    )
 
 
 JOINT = Update(draw_jointly, cuts_slices=True, diagonal_only=False, reads_core=False)

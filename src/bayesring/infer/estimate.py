@@ -258,8 +258,8 @@ def more_rows(prior: SlicePrior, n: int) -> SlicePrior:
     """The prior of `n` more slices: the mean of the others, if each has its own."""
     if len(prior.diagonal) == 1:
         return prior
-    longer = (
+    diagonal, linear = (
         np.concatenate([each, np.tile(each.mean(axis=0), (n, 1))])
         for each in (prior.diagonal, prior.linear)
     )
-    return SlicePrior(prior.precision, *longer)
+    return SlicePrior(prior.precision, diagonal, linear)

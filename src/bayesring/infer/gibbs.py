@@ -28,6 +28,8 @@ RUN = 64
 WAKE = 8
 """Scans after which slices that do not depend on each other may begin to: in between they are drawn
 one by one, as those of any exchangeable prior, and those that do depend may not cease to."""
+LEAST_WORK = 200
+"""Observations of a slice that its share of a patch may take as long as, however few it has."""
 PROPOSAL = 1
 """Block number of the stream of hyperparameters from which alternatives are proposed."""
 
@@ -143,12 +145,14 @@ def draw_coupled(
     """Draw the slices of a core that depend on each other, pass after pass, and perhaps `hyper`.
 
     The runs of a pass are independent given all other slices. Run boundaries depend on the scan and
-    never on the slices. In the first pass of a chain, the prior may propose other hyperparameters:
-    a Metropolis step with all runs integrated out, equation (26), chooses between them.
+    never on the slices. In the first pass, the prior may propose other hyperparameters: a
+    Metropolis step with all runs of the pass integrated out, equation (26), chooses between them.
     """
     mode, totals, core = blocks[0].mode, _no_statistics(task), task.core.copy()
+    task = task._replace(seen={}) if prior.coupling is Coupling.PATCHES else task
     rng = task.streams.rng(task.scan, Purpose.HYPER, mode, PROPOSAL)
-    for number, runs in enumerate(passes(prior, len(core), task.scan)):
+    n = max(sum(int(block.bounds[-1]) for block in blocks) / len(core), LEAST_WORK)
+    for number, runs in enumerate(passes(prior, len(core), task.scan, n / core[0].size)):
         proposed = (hyper,) if number else prior.alternatives(rng, hyper)
         if task.scan % WAKE and any(map(prior.is_exchangeable, proposed)):
             proposed = (hyper,)  # as it could not come back in such a scan
@@ -157,7 +161,7 @@ def draw_coupled(
         drawn = _all_runs(asked, mode, blocks, engine)
         free = np.zeros(len(core), dtype=bool)
         for first, last in runs:
-            free[first:last] = True
+            free[np.arange(first, last) % len(core)] = True
         chosen = 0
         if len(proposed) > 1:
             masses = [
@@ -178,43 +182,59 @@ def _all_runs(task: CoreTask, mode: int, blocks: Blocks, engine: Engine) -> list
     """All runs of a pass under every alternative; runs that blocks share are drawn here."""
     rank, shape = task.weights.size, (len(task.core), task.core[0].size)
     found = [summed([], np.full(shape, np.nan), rank) for _ in task.alternatives]
-    ends: list[LooseEnd] = []
+    ends: dict[int, list[LooseEnd]] = {}
     assert task.runs is not None
-    lasts = {int(last) for _, last in task.runs}
 
     def put(first: int, drawn: Sequence[DrawnRuns]) -> None:
         for place, (before, own) in enumerate(zip(found, drawn, strict=True)):
-            here = ~np.isnan(own.slices[:, 0])
-            before.slices[first : first + len(own.slices)][here] = own.slices[here]
+            here = np.flatnonzero(~np.isnan(own.slices[:, 0]))
+            before.slices[(first + here) % len(before.slices)] = own.slices[here]
             found[place] = summed([before, own], before.slices, rank)
 
     for block, (drawn, loose) in zip(blocks, engine.draw_runs(task, blocks), strict=True):
         put(block.first, drawn)
         for end in loose:
-            ends.append(end)
-            if end.first + len(end.noise) in lasts:
-                statistics = np.concatenate([each.statistics for each in ends])
-                noise = np.concatenate([each.noise for each in ends])
-                put(ends[0].first, engine.draw_run(task, mode, ends[0].first, statistics, noise))
-                ends = []
+            first, last = run_of(task.runs, end.first, shape[0])
+            parts = ends.setdefault(first, [])
+            parts.append(end)
+            if sum(len(each.noise) for each in parts) < last - first:
+                continue
+            parts.sort(key=lambda each: (each.first - first) % shape[0])
+            statistics = np.concatenate([each.statistics for each in parts])
+            noise = np.concatenate([each.noise for each in parts])
+            put(first, engine.draw_run(task, mode, first, statistics, noise))
+            del ends[first]
     return found
 
 
+def run_of(runs: IntArray, i: int, n_slices: int) -> tuple[int, int]:
+    """First and end slice of the run with slice i; a run may go on at the first slice."""
+    within = ((runs[:, 0] <= i) & (i < runs[:, 1])) | (i + n_slices < runs[:, 1])
+    first, last = runs[int(np.argmax(within))]
+    return int(first), int(last)
+
+
 def _held_mass(prior: SlicePrior, core: FloatArray, free: NDArray[np.bool]) -> float:
-    """-g' M g / 2 + h' g of the slices that are not free, none of which are neighbours."""
+    """-g' M g / 2 + h' g of the slices that are not free; in a chain, none are neighbours."""
     slices = core.reshape(len(core), -1)[~free]
     factors = np.broadcast_to(prior.factors, free.shape)[~free]
     linear = np.broadcast_to(prior.linear, (free.size, slices.shape[1]))[~free]
     squares = np.einsum("ij,jk,ik->i", slices, prior.precision, slices)
-    return float(np.sum(linear * slices) - 0.5 * factors @ squares)
+    mass = float(np.sum(linear * slices) - 0.5 * factors @ squares)
+    if prior.graph is None:
+        return mass
+    held = np.where(free[:, None], 0.0, core.reshape(len(core), -1))
+    return mass + 0.5 * float(np.sum((prior.graph.pull(held) @ prior.precision) * held))
 
 
-def passes(prior: ModePrior, n_slices: int, scan: int) -> list[IntArray]:
-    """Runs (n, 2) of slices for every pass: those of one colour, or those of a chain.
+def passes(prior: ModePrior, n_slices: int, scan: int, room: float = np.inf) -> list[IntArray]:
+    """Runs (n, 2) of slices for every pass: patches, those of one colour, or those of a chain.
 
     A chain is cut at single slices, every `RUN` slices, which are drawn in a second pass; from scan
-    to scan these move by half a run.
+    to scan these move by half a run. `room` is for patches, see `ModePrior.patches`.
     """
+    if prior.coupling is Coupling.PATCHES:
+        return getattr(prior, "base", prior).patches(n_slices, scan, room)
     each = np.stack([np.arange(n_slices), np.arange(1, n_slices + 1)], axis=1)
     if prior.coupling is Coupling.GRAPH:
         colours = prior.colours(n_slices)

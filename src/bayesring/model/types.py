@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 FloatArray = NDArray[np.floating[Any]]
 IntArray = NDArray[np.integer[Any]]
@@ -165,13 +166,32 @@ class Axis(NamedTuple):
         return cls(n, np.arange(float(n))[:, None])
 
 
+class Graph(NamedTuple):
+    """Which slices of a core depend on each other given all others, as rows of a sparse matrix.
+
+    The precision between slices i and j is ``-weights[n] * precision`` for the n between
+    ``starts[i]`` and ``starts[i + 1]`` with ``others[n] == j``; every pair is there twice.
+    """
+
+    starts: IntArray
+    """(I_d + 1,)."""
+    others: IntArray
+    weights: FloatArray
+
+    def pull(self, slices: FloatArray) -> FloatArray:
+        """For each slice the weighted sum of those that it depends on, (I_d, K)."""
+        n = len(self.starts) - 1
+        return np.asarray(csr_array((self.weights, self.others, self.starts), (n, n)) @ slices)
+
+
 class SlicePrior(NamedTuple):
     """Gaussian prior of the slices of one core, in the form used by the kernels.
 
     Slice i has precision ``factors[i] * precision + diag(diagonal[i])`` and linear term
     ``linear[i]`` (precision times mean). A single row in `factors`, `diagonal` and `linear` applies
     to all slices. If slices form a chain, the precision between slices i and i + 1 is
-    ``-links[i] * precision``, and `linear` excludes the neighbours.
+    ``-links[i] * precision``, and `linear` excludes the neighbours. A graph says more generally
+    which slices depend on each other; again, `linear` excludes them.
     """
 
     precision: FloatArray
@@ -183,7 +203,8 @@ class SlicePrior(NamedTuple):
     factors: FloatArray = np.ones(1)
     """(1,) or (I_d,)."""
     links: FloatArray | None = None
-    """(I_d - 1,), or None if slices are independent."""
+    """(I_d - 1,), or None if slices are no chain."""
+    graph: Graph | None = None
 
     def rows(self, slices: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Diagonal, linear terms and factors of some slices; one row where all are equal."""

@@ -16,12 +16,11 @@ from numpy.random import Generator
 
 from bayesring.data.labels import NewLabels
 from bayesring.data.observations import Observations
-from bayesring.data.positions import positions_of
 from bayesring.data.splitting import left_out
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
-from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
+from bayesring.model.types import Axis, FloatArray, Graph, SlicePrior
 from bayesring.posterior import Posterior
 from bayesring.posterior.unseen import widen
 from bayesring.priors import RingPrior
@@ -33,21 +32,23 @@ SWEEPS = 20
 def fold_in(
     posterior: Posterior,
     prior: RingPrior,
-    new: tuple[NewLabels, Sequence[Any]],
+    new: tuple[NewLabels, Sequence[Any], Sequence[FloatArray | None]],
     data: Observations,
     seed: int,
 ) -> Posterior:
     """The posterior with slices for new labels, given their standardised observations `data`.
 
-    `new` holds the labels of every mode and their features, or None. Coordinates of new labels
-    follow the known ones; every observation has at least one of them.
+    `new` holds the labels of every mode, and their features and positions, or None. Coordinates of
+    new labels follow the known ones; every observation has at least one of them.
     """
-    added, features = new
-    wider, known = widen(posterior, prior, added, seed, features), posterior.shape
+    added, features, positions = new
+    wider, known = widen(posterior, prior, added, seed, features, positions), posterior.shape
     grown = wider.at_levels([np.arange(size) for size in wider.shape])
     modes = [mode for mode, new in enumerate(added) if len(new)]
     parts = {mode: left_out(data, data.coords[:, mode] >= known[mode])[1] for mode in modes}
-    axes = {mode: _axis(added[mode])._replace(features=features[mode]) for mode in modes}
+    axes = {
+        mode: Axis(len(added[mode]), positions[mode], features=features[mode]) for mode in modes
+    }
     places = [
         (chain, row) for chain, own in enumerate(posterior.chains) for row in range(len(own.flat))
     ]
@@ -113,6 +114,8 @@ def draw_slices(
         omega = prior.precision if prior.precision.ndim == 2 else prior.precision[i]
         precision[i] = factor * omega + np.diag(diagonal[i]) + features[own].T @ scaled
         linear[i] += shift[own] @ features[own]
+    if prior.graph is not None:
+        return draw_patch(rng.standard_normal((n, size)), precision, linear, prior.graph, omega)
     links = np.zeros(n - 1) if prior.links is None else prior.links
     return draw_chain(rng.standard_normal((n, size)), precision, linear, links, omega)
 
@@ -147,6 +150,16 @@ def draw_chain(
     return slices
 
 
-def _axis(new: IntArray) -> Axis:
-    positions = positions_of(new)
-    return Axis(len(new), None if positions is None else positions[:, None])
+def draw_patch(
+    noise: FloatArray, diagonal: FloatArray, linear: FloatArray, graph: Graph, omega: FloatArray
+) -> FloatArray:
+    """Draw from a Gaussian with precision blocks `diagonal`, and those of a graph beside them."""
+    n, size = noise.shape
+    whole = np.zeros((n, size, n, size))
+    for i in range(n):
+        whole[i, :, i] = diagonal[i]
+        for at in range(graph.starts[i], graph.starts[i + 1]):
+            whole[i, :, graph.others[at]] = -graph.weights[at] * omega
+    lower = np.linalg.cholesky(whole.reshape(n * size, n * size))
+    half = np.linalg.solve(lower, linear.ravel()) + noise.ravel()
+    return np.asarray(np.linalg.solve(lower.T, half).reshape(n, size))

@@ -1,8 +1,7 @@
 """Rules for the parts of a model file, and functions that enforce them.
 
-Kernels do not check their arguments, so the type, shape and range of every array in a file are
-checked before a kernel reads it. Errors are ValueErrors that name the part, what was found and what
-was expected; the caller adds the name of the file.
+Kernels do not check their arguments, so type, shape and range of every array are checked before a
+kernel reads it. ValueErrors name the part, what was found and what was expected, but not the file.
 """
 
 from __future__ import annotations
@@ -84,8 +83,11 @@ def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf, least: i
     return is_list and all(map(fits, value))
 
 
-def _names_modes(value: Any) -> bool:
-    names = [value] if isinstance(value, str) else value
+def _names_modes(value: Any, periods: bool = False) -> bool:
+    names: Any = [value] if isinstance(value, str) else value
+    if periods and _listed(names, lambda pair: isinstance(pair, list) and len(pair) == 2):
+        periods = all(type(how) is bool or is_number(how) for _, how in names)
+        return periods and _names_modes([mode for mode, _ in names])
     return _listed(names, lambda each: isinstance(each, str) or is_whole(each), MOST_MODES)
 
 
@@ -93,7 +95,7 @@ TEXT = Rule(lambda value: isinstance(value, str), "text")
 FLAG = Rule(lambda value: value in (True, False), "true or false")
 PARAMETERS: Mapping[str, Rule] = {
     "inference": TEXT,
-    "order": Rule(lambda value: value is None or _names_modes(value), "null or names of modes"),
+    "order": Rule(lambda v: v is None or _names_modes(v, True), "null, modes, or their periods"),
     "share": Rule(lambda value: value is None or _listed(value, _names_modes), "null or pairs"),
     "update": TEXT,
     "dtype": TEXT,
@@ -150,12 +152,13 @@ FIELD_TYPES: Mapping[str, Rule] = {
     ),
     "float": Rule(is_number, "a finite number"),
     "float | None": Rule(lambda v: v is None or v == inf or is_number(v), "null or a number"),
+    "tuple[tuple[float, ...], ...]": Rule(lambda value: value == (), "an empty list"),
     "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
     "tuple[ModePrior, ...]": Rule(
         lambda value: _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),
         "a list of priors of modes",
     ),
-    "NormalWishart | Smooth": Rule(lambda value: isinstance(value, ModePrior), "a prior"),
+    "NormalWishart | Gradual": Rule(lambda value: isinstance(value, ModePrior), "a prior"),
     "Design | None": Rule(lambda value: value is None, "null"),
     "Pairs": Rule(lambda v: _listed(v, lambda p: _listed(p, is_whole, 2, 2)), "pairs of modes"),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),

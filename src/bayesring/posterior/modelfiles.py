@@ -23,6 +23,7 @@ from bayesring.posterior.featurefiles import (
     features_to_plain,
 )
 from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters
+from bayesring.posterior.sitefiles import sites_to_plain
 from bayesring.priors import Featured, RingPrior
 from bayesring.wording import shorten
 
@@ -65,6 +66,7 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
             "value": ring.labels_.value,
             "table kind": ring.table_kind_,
             "zones": ring.labels_.zones,
+            "sites": sites_to_plain(ring.labels_),
         },
         "features": features_to_plain(ring.features_),
         "symmetric": ring.symmetric_,
@@ -108,6 +110,8 @@ def _rebuilt(
     parameters = check_parameters(description.get("parameters"))
     if parameters.get("shape") is not None:
         parameters["shape"] = tuple(parameters["shape"])
+    if parameters.get("order") and isinstance(parameters["order"][0], list):  # modes and periods
+        parameters["order"] = {mode: how for mode, how in parameters["order"]}
     likelihood, fitted = (
         _object(description, name, Likelihood) for name in ("likelihood", "fitted likelihood")
     )

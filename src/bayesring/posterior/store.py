@@ -52,6 +52,7 @@ from bayesring.posterior.modelchecks import (
     layout,
     zones_from_plain,
 )
+from bayesring.posterior.sitefiles import with_sites
 from bayesring.priors import RingPrior
 from bayesring.wording import shorten
 
@@ -161,7 +162,8 @@ def check_known(arrays: Mapping[str, NDArray[Any]]) -> None:
     """Reject arrays that no part of a model would read."""
     for name in arrays:
         if not re.fullmatch(
-            r"(0|[1-9][0-9]{0,5}|labels|observed|held out|classes|(learner|features) [0-9]+)/.+",
+            r"(0|[1-9][0-9]{0,5}|labels|sites|observed|held out|classes)/.+"
+            r"|(learner|features) [0-9]+/.+",
             name,
         ):
             raise ValueError(f"it has an array {shorten(name)}, which is unknown.")
@@ -176,6 +178,8 @@ def training_to_arrays(labels: Labels, observed: Observations | None) -> dict[st
     arrays: dict[str, NDArray[Any]] = {
         f"labels/{mode}": levels for mode, levels in enumerate(labels.levels) if levels is not None
     }
+    placed = {mode: own for mode, own in enumerate(labels.sites) if own is not None}
+    arrays |= {f"sites/{mode}": own.places for mode, own in placed.items()}
     if observed is not None:
         arrays |= {"observed/coords": observed.coords, "observed/values": observed.values}
         known = observed.given._asdict().items()
@@ -195,6 +199,7 @@ def training_from_arrays(
         levels = tuple(found.pop(str(mode), None) for mode in range(len(shape)))
         zones = zones_from_plain(described.get("zones", []))
         labels = Labels(tuple(described["names"]), levels, described["value"], zones)
+        labels = with_sites(labels, described.get("sites", {}), _under(arrays, "sites"), shape)
     if found:
         raise ValueError(f"it has labels of a mode {shorten(min(found))}, which is not there.")
     check_labels(labels, shape)
@@ -297,7 +302,8 @@ def _estimate_from_arrays(own: Mapping[str, NDArray[Any]], weights_learned: bool
     weights, counts = of_modes("weights"), of_modes("counts")
     size = RingSize(len(weights[0]), tuple(each.shape[1] for each in weights))
     priors = tuple(
-        SlicePrior(*(own[f"prior {mode} {name}"] for name in PRIOR_FIELDS)) for mode in range(order)
+        SlicePrior(**{name: own[f"prior {mode} {name}"] for name in PRIOR_FIELDS})  # type: ignore
+        for mode in range(order)
     )
     estimate = RingEstimate(
         size=size,
@@ -331,6 +337,8 @@ def to_plain(value: Any) -> Any:
         return [to_plain(item) for item in value]
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return [[to_plain(name), to_plain(item)] for name, item in value.items()]
     return value
 
 

@@ -34,10 +34,12 @@ def widen(
     added: NewLabels,
     seed: int,
     features: Sequence[Any] | None = None,
+    positions: Sequence[FloatArray | None] | None = None,
 ) -> Posterior:
     """The posterior extended by new labels, whose coordinates follow the known ones.
 
-    `features` holds for each mode those of its new labels, or None.
+    `features` holds for each mode those of its new labels, or None, and `positions` (n, P) where
+    they lie; by default, numbers and times lie on a line.
     """
     if not any(len(new) for new in added):
         return posterior
@@ -52,10 +54,16 @@ def widen(
         known=posterior,
         prior=prior,
         numbers=tuple(numbers_of(new) for new in added),
-        positions=tuple(positions_of(new) for new in added),
+        positions=tuple(map(_on_a_line, added) if positions is None else positions),
         features=tuple(features or (None,) * len(added)),
         seed=seed,
     )
+
+
+def _on_a_line(new: Any) -> FloatArray | None:
+    """Positions (n, 1) of numbers and times."""
+    found = positions_of(new)
+    return None if found is None else found[:, None]
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class Widened(Posterior):
     known : the posterior of the known labels
     prior : prior of the ring
     numbers : for each mode, one number per new label, the key of its random stream
-    positions : for each mode, where its new labels lie, or None
+    positions : for each mode, where its new labels lie, (n, P), or None
     features : for each mode, the features of its new labels, or None
     seed : seed of the fit
     """
@@ -109,7 +117,7 @@ class Widened(Posterior):
         known_of_new = self.features[mode]
         axis = Axis(
             len(new),
-            None if places_of_new is None else places_of_new[new][:, None],
+            None if places_of_new is None else places_of_new[new],
             features=None if known_of_new is None else known_of_new[new],
         )
 

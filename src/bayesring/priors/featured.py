@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from bayesring.model.types import Axis, FloatArray, SlicePrior
+from bayesring.priors.gradual import MOVES, Gradual, SmoothHyper
 from bayesring.priors.many_slopes import (
     draw_strength_prior,
     log_density,
@@ -37,7 +38,6 @@ from bayesring.priors.regression import (
     spectrum_of,
     without_features,
 )
-from bayesring.priors.smooth import MOVES, Smooth, SmoothHyper
 
 STRENGTHS = np.concatenate([[0.0], 2.0 ** np.arange(-8.0, 11.0)])
 """Values of s, zero first."""
@@ -64,7 +64,7 @@ class Featured(ModePrior):
 
     Parameters
     ----------
-    base : prior of the slices without features, `NormalWishart` or `Smooth`
+    base : prior of the slices without features: `NormalWishart`, or one with a length scale
     features : X, (I_d, F); set when the prior is bound to a mode
 
     Examples
@@ -73,14 +73,16 @@ class Featured(ModePrior):
     True
     """
 
-    base: NormalWishart | Smooth = field(default_factory=NormalWishart)
+    base: NormalWishart | Gradual = field(default_factory=NormalWishart)
     features: Design | None = field(default=None, repr=False, compare=False)
 
     informed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.base, NormalWishart | Smooth):
-            raise ValueError(f"base must be NormalWishart or Smooth, got {self.base!r}.")
+        if not isinstance(self.base, NormalWishart | Gradual):
+            raise ValueError(
+                f"base must be NormalWishart or a prior with a length scale, got {self.base!r}."
+            )
 
     @property
     def coupling(self) -> Coupling:  # type: ignore[override]
@@ -89,13 +91,13 @@ class Featured(ModePrior):
 
     def bind(self, axis: Axis) -> ModePrior:
         """Take the features and positions of the labels."""
-        base = self.base.bind(axis) if isinstance(self.base, Smooth) else self.base
+        base = self.base.bind(axis) if isinstance(self.base, Gradual) else self.base
         if axis.features is None:
             return base
         bound = Featured(base, axis.features)
         if not bound.is_large and hasattr(axis.features, "toarray"):
             return Featured(base, axis.features.toarray())
-        if bound.is_large and isinstance(base, Smooth):
+        if bound.is_large and isinstance(base, Gradual):
             raise ValueError(
                 f"a mode with order may have at most {FEW:,} features, got "
                 f"{axis.features.shape[1]:,}; leave it out of order=."
@@ -117,7 +119,7 @@ class Featured(ModePrior):
 
     def start(self, core: FloatArray, hyper: Any = None) -> FloatArray:
         """As those of the base."""
-        if hyper is None or not isinstance(self.base, Smooth):
+        if hyper is None or not isinstance(self.base, Gradual):
             return self.base.start(core)
         return self.base.start(core, self._of_base(hyper))
 
@@ -144,7 +146,7 @@ class Featured(ModePrior):
         base, strength = self.base, 1.0 if hyper is None else float(hyper.strength[0])
         scales = self._wishart.first_scales(rng, core) if hyper is None else hyper.scales
         step = 0
-        if isinstance(base, Smooth):
+        if isinstance(base, Gradual):
             step = base._first_step() if hyper is None else int(hyper.step[0])
             step = self._move_length(rng, base, core, step, strength, scales)
         return self._draw_given(rng, core, step, scales)
@@ -161,7 +163,7 @@ class Featured(ModePrior):
 
     def alternatives(self, rng: Generator, hyper: FeaturedHyper) -> tuple[FeaturedHyper, ...]:
         """Those of the base, with the same slopes."""
-        if not isinstance(self.base, Smooth):
+        if not isinstance(self.base, Gradual):
             return (hyper,)
         found = self.base.alternatives(rng, self._of_base(hyper))
         return tuple(hyper._replace(step=each.step) for each in found)
@@ -172,7 +174,7 @@ class Featured(ModePrior):
 
     def log_constant(self, shape: CoreShape, hyper: FeaturedHyper) -> float:
         """That of the base with mu + B' x_i in place of mu."""
-        if not isinstance(self.base, Smooth):
+        if not isinstance(self.base, Gradual):
             return 0.0
         ones, design = self._whitened(int(hyper.step[0]))
         fitted, common = design @ hyper.slopes, np.outer(ones, hyper.mean)
@@ -207,7 +209,7 @@ class Featured(ModePrior):
         their mean.
         """
         hyper = self.draw_shared(rng, core)
-        if axis.features is None and not isinstance(self.base, Smooth):
+        if axis.features is None and not isinstance(self.base, Gradual):
             return around_mean(noise, without_features(hyper, self._fitted(hyper)))
         own = self._of_base(hyper)
         residual = core - self._fitted(hyper).reshape(core.shape)
@@ -216,7 +218,7 @@ class Featured(ModePrior):
             return np.asarray(new)
         says, unknown = said(axis, hyper)
         new = np.asarray(new + says.reshape(noise.shape))
-        if unknown.any() and not isinstance(self.base, Smooth):
+        if unknown.any() and not isinstance(self.base, Gradual):
             new[unknown] = around_mean(noise[unknown], without_features(hyper, self._fitted(hyper)))
         return new
 
@@ -228,7 +230,7 @@ class Featured(ModePrior):
         found = self.base.beside_given(own, residual, axis)
         says, unknown = said(axis, hyper)
         found = moved(found, says)
-        if not unknown.any() or isinstance(self.base, Smooth):
+        if not unknown.any() or isinstance(self.base, Gradual):
             return found
         wider = without_features(hyper, self._fitted(hyper))
         precision = np.repeat(found.precision[None], axis.n, axis=0)
@@ -245,7 +247,7 @@ class Featured(ModePrior):
             assert hyper is not None
             return hyper
         scales, step = self._wishart.first_scales(rng, core), 0
-        if isinstance(self.base, Smooth):
+        if isinstance(self.base, Gradual):
             steps = range(len(self.base.lengths))
             found = [self._regressed(core, each, scales) for each in steps]
             masses = [self._masses(own, each, STRENGTHS) for each, own in enumerate(found)]
@@ -307,7 +309,7 @@ class Featured(ModePrior):
 
     def _of_base(self, hyper: FeaturedHyper) -> Any:
         """The hyperparameters of the base."""
-        if isinstance(self.base, Smooth):
+        if isinstance(self.base, Gradual):
             return SmoothHyper(hyper.mean, hyper.precision, hyper.step, hyper.scales)
         return self._wishart.of(hyper)
 
@@ -317,7 +319,7 @@ class Featured(ModePrior):
 
     def _whitened(self, step: int) -> tuple[FloatArray, Design]:
         """The column of ones, and X, as seen by independent innovations of the slices."""
-        if not isinstance(self.base, Smooth):
+        if not isinstance(self.base, Gradual):
             return np.ones(self._design.shape[0]), self._design
         chain = self.base._chain(step)
         return chain.a, chain.innovations(self._design)
@@ -325,7 +327,7 @@ class Featured(ModePrior):
     def _regressed(self, core: FloatArray, step: int, scales: FloatArray | None) -> Regressed:
         """What the slices say of mu, B and Omega at a length scale and scales."""
         slices = core.reshape(len(core), -1)
-        if isinstance(self.base, Smooth):
+        if isinstance(self.base, Gradual):
             slices = self.base._chain(step).innovations(slices)
         prior = self._wishart._prior(slices.shape[1], scales)
         ones, design = self._whitened(step)
@@ -347,7 +349,7 @@ class Featured(ModePrior):
     ) -> FloatArray:
         """log p(core, s, ell) without mu, B and Omega, up to a constant, at some strengths."""
         masses = np.array([found.log_mass(own) + self._log_weight(own) for own in strengths])
-        if isinstance(self.base, Smooth):
+        if isinstance(self.base, Gradual):
             masses -= 0.5 * found.slices.shape[1] * np.sum(np.log(self.base._chain(step).v))
             masses += self.base._log_weights[step]
         return masses
@@ -361,7 +363,7 @@ class Featured(ModePrior):
     def _move_length(
         self,
         rng: Generator,
-        base: Smooth,
+        base: Gradual,
         core: FloatArray,
         step: int,
         strength: float,
@@ -370,7 +372,7 @@ class Featured(ModePrior):
         """Metropolis steps of the length scale, with mu, B and Omega integrated out."""
         mass = self._masses(self._regressed(core, step, scales), step, [strength])[0]
         for _ in range(MOVES):
-            other, chance = step + (1 if rng.random() < 0.5 else -1), np.log(rng.random())
+            other, chance = base._neighbour(rng, step), np.log(rng.random())
             if not 0 <= other < len(base.lengths):
                 continue
             new = self._masses(self._regressed(core, other, scales), other, [strength])[0]

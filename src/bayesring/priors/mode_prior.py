@@ -36,6 +36,8 @@ class Coupling(Enum):
     """Each slice depends on the ones before and after it: runs of slices are drawn jointly."""
     GRAPH = "slices"
     """Each slice depends on some others: slices are drawn colour by colour."""
+    PATCHES = "patches"
+    """Each slice depends on some others: patches of slices are drawn jointly, pass after pass."""
 
 
 class ModePrior(ABC):
@@ -95,12 +97,12 @@ class ModePrior(ABC):
     def slice_prior(self, core: FloatArray, hyper: Any) -> SlicePrior:
         """Gaussian prior of each slice given the hyperparameters.
 
-        For a chain, with its links and without the neighbours in the linear terms. For a graph,
-        given the current values of the other slices of `core`.
+        For a chain and for patches, with links or a graph, and without the neighbours in the
+        linear terms. For a graph, given the current values of the other slices of `core`.
         """
 
     def alternatives(self, rng: Generator, hyper: Any) -> tuple[Any, ...]:
-        """For a chain: `hyper`, and perhaps one other that is as likely to propose `hyper`.
+        """`hyper`, and in a chain or patches perhaps one other that is as likely to propose it.
 
         A Metropolis step with slices integrated out chooses between them, so that hyperparameters
         that given slices would hold in place can move. Only what `log_constant` and `slice_prior`
@@ -109,7 +111,7 @@ class ModePrior(ABC):
         return (hyper,)
 
     def is_exchangeable(self, hyper: Any) -> bool:
-        """For a chain: whether slices do not depend on each other, given these hyperparameters."""
+        """Whether slices do not depend on each other, given these hyperparameters."""
         return False
 
     def log_constant(self, shape: CoreShape, hyper: Any) -> float:
@@ -119,6 +121,24 @@ class ModePrior(ABC):
     def colours(self, n_slices: int) -> IntArray:
         """For a graph: the colour (I_d,) of each slice, from 0; neighbours differ in colour."""
         return np.arange(n_slices)
+
+    def arrangement(self) -> IntArray | None:
+        """For patches: an order (I_d,) of the slices in which those that belong together do stand.
+
+        None if they are in order.
+        """
+        return None
+
+    def patches(self, n_slices: int, scan: int, room: float = np.inf) -> list[IntArray]:
+        """For patches: first and end slice (n, 2) of each, for every pass of a scan.
+
+        Patches of a pass do not depend on each other given all other slices. Together, passes have
+        every slice once. On a circle, a patch that ends beyond the last slice goes on at the first.
+        To draw T slices jointly takes as long as some T^2 / 3 factorisations of each, in a graph
+        where all depend on all; `room` is how many are as much work as the observations.
+        """
+        each = np.arange(n_slices)
+        return [np.stack([each, each + 1], axis=1)[place : place + 1] for place in each]
 
     @abstractmethod
     def log_prob(self, core: FloatArray, hyper: Any) -> float:

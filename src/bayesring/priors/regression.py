@@ -169,6 +169,8 @@ def moved(prior: SlicePrior, by: FloatArray) -> SlicePrior:
     if prior.links is not None:
         pulled[:-1] -= prior.links[:, None] * by[1:]
         pulled[1:] -= prior.links[:, None] * by[:-1]
+    if prior.graph is not None:
+        pulled -= prior.graph.pull(by)
     linear = prior.linear + pulled @ prior.precision
     return prior._replace(linear=linear, diagonal=np.zeros(linear.shape))
 

@@ -10,7 +10,7 @@ import numpy as np
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.model import ring
 from bayesring.model.types import FloatArray
-from bayesring.priors import Smooth
+from bayesring.priors import Circular, Smooth
 from bayesring.report.fitted import Fitted
 
 MOST_DRAWS = 200
@@ -65,11 +65,12 @@ def curves(fitted: Fitted) -> list[Curve]:
     return [
         _curve(fitted, mode, prior)
         for mode, own in enumerate(fitted.prior.modes)
-        if isinstance(prior := getattr(own, "base", own), Smooth) and len(prior.positions) > 1
+        if isinstance(prior := getattr(own, "base", own), Smooth | Circular)
+        and len(prior.positions) > 1
     ]
 
 
-def _curve(fitted: Fitted, mode: int, prior: Smooth) -> Curve:
+def _curve(fitted: Fitted, mode: int, prior: Smooth | Circular) -> Curve:
     posterior = fitted.posterior
     chosen = np.linspace(0, posterior.n_draws - 1, min(posterior.n_draws, MOST_DRAWS)).astype(int)
     paths = np.empty((len(chosen), fitted.shape[mode]))

@@ -27,6 +27,7 @@ from bayesring.report.markup import (
     table,
     times,
 )
+from bayesring.report.regions import regions
 from bayesring.report.svg import number, percent
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -162,12 +163,13 @@ def found_section(fitted: Fitted, contents: Contents) -> str:
             "rings": f"{len(fitted.traces)}, learned by online EM",
             "draws": f"{fitted.posterior.n_draws:,} around their estimates",
         }
+    if placed := regions(fitted):
+        rows["map"] = "; ".join(placed)
     if contents.curves:
-        names = fitted.labels.names
+        names, band = fitted.labels.names, "Mean over all other modes, with its 90 % band."
         rows["order"] = "; ".join(f"{names[own.mode]} {own.words}" for own in contents.curves)
-        caption = "Mean over all other modes, with its 90 % band."
         pictures += [
-            figure(f"Along {names[own.mode]}", charts.curve_chart(fitted, own), caption)
+            figure(f"Along {names[own.mode]}", charts.curve_chart(fitted, own), band)
             for own in contents.curves
         ]
     pictures += [
