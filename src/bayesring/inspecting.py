@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from sklearn.utils import estimator_html_repr
+
 from bayesring.checks import check_count
 from bayesring.data.features import Features
 from bayesring.data.labels import Labels
@@ -171,3 +173,11 @@ class Inspecting(Reporting):
         (9, 8, 7)
         """
         return to_tensorly(self._posterior(), draw)
+
+    def _repr_html_(self) -> str:
+        """Notebook view: a summary of the fitted model, then the parameters."""
+        parameters = str(estimator_html_repr(self))
+        return self._brief() + parameters if hasattr(self, "posterior_") else parameters
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

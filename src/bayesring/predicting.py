@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from bayesring.checks import (
@@ -344,14 +343,6 @@ class Predicting(Inspecting):
             "description": self.description_,
             "explained": self._explained(),
         }
-
-    def _repr_html_(self) -> str:
-        """Notebook view: a summary of the fitted model, then the parameters."""
-        parameters = str(estimator_html_repr(self))
-        return self._brief() + parameters if hasattr(self, "posterior_") else parameters
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     @contextmanager
     def _shown(self, posterior: Posterior, cells: int) -> Iterator[Posterior]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesring.model.types import FloatArray, IntArray
-from bayesring.priors import Smooth
+from bayesring.priors import Circular, Smooth
 from bayesring.report.cells import Part, default_axes
 from bayesring.report.colours import ERRORS, VALUES, anchors
 from bayesring.report.fitted import Fitted
@@ -63,7 +63,9 @@ def data(fitted: Fitted, part: Part) -> dict[str, Any]:
         "binary": fitted.is_binary,
         "least": 0.0 if fitted.posterior.likelihood.discrete else None,
         "whole": values[1] - values[0] < MOST / 2 and bool(np.all(known == np.round(known))),
-        "ordered": [isinstance(getattr(own, "base", own), Smooth) for own in fitted.prior.modes],
+        "ordered": [
+            isinstance(getattr(own, "base", own), Smooth | Circular) for own in fitted.prior.modes
+        ],
         "start": _start(fitted, part),
         "names": list(fitted.labels.names),
         "labels": [fitted.level_texts(mode, chosen) for mode, chosen in enumerate(part.levels)],
