@@ -21,13 +21,13 @@ if os.environ.get("BAYESRING_QUICK"):  # a short run, to check that everything w
 
 # %% ## The scene
 # Ten bands of Indian Pines. Three columns of every eighteen are lost in all bands, and of the
-# others a third of the cells was recorded.
+# others a sixth of the cells was recorded.
 
 scene = xr.DataArray(
     load_indian_pines().tensor[:, :, ::step], dims=("row", "column", "band"), name="radiance"
 ).assign_coords(band=np.arange(0, 200, step))
 lost = np.arange(scene.sizes["column"]) % 18 >= 15
-known = (np.random.default_rng(0).random(scene.shape) < 1 / 3) & ~lost[:, None]
+known = (np.random.default_rng(0).random(scene.shape) < 1 / 6) & ~lost[:, None]
 recorded = scene.where(known)
 print(f"{known.sum():,} of {known.size:,} cells recorded, {lost.sum()} of {lost.size} columns lost")
 
