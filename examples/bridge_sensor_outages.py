@@ -111,6 +111,6 @@ first = table[(table.park == largest) & table.off].day.min()
 show(largest, first - pd.Timedelta(days=5), first + pd.Timedelta(days=9))
 
 # %% ## Gone for good
-# Nothing comes after this gap, and so its intervals have to be wider.
+# Nothing comes after this gap. What the others count on the same days carries the model through it.
 
 show(f"park {gone:02}", days[55], days[-1])
