@@ -18,13 +18,22 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PICTURES = HERE / "images" / "pages"
+NOT_RUN = {
+    "baselines.md": "needs peers, and an X of yours",
+    "scaling.md": "needs a cluster; tests/cluster runs the same calls on one",
+}
+"""Pages whose code is not run, and why."""
 CODE = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
 
 def pages() -> list[Path]:
     """Every page with code that can be run; examples have a renderer of their own."""
     found = [path for path in HERE.rglob("*.md") if path.parent.name != "examples"]
-    return sorted(path for path in found if CODE.search(path.read_text(encoding="utf-8")))
+    return sorted(
+        path
+        for path in found
+        if path.name not in NOT_RUN and CODE.search(path.read_text(encoding="utf-8"))
+    )
 
 
 def run(text: str, name: str) -> Iterator[str]:

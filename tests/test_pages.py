@@ -21,11 +21,6 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FIRST = ("install.md", "tutorial.md")
 """Pages whose code is run by `make test`; that of the others is run by `make test-ci`."""
-NOT_RUN = {
-    "baselines.md": "needs peers, and an X of yours",
-    "scaling.md": "needs a cluster; tests/cluster runs the same calls on one",
-}
-"""Pages whose code is not run, and why."""
 SHORT = {"warmup": 80, "draws": 10, "chains": 1}
 
 
@@ -37,7 +32,7 @@ def load_runner():
 
 
 runner = load_runner()
-PAGES = [page for page in runner.pages() if page.name not in NOT_RUN]
+PAGES = runner.pages()
 NAMES = [page.relative_to(DOCS).as_posix() for page in PAGES]
 MARKED = [
     pytest.param(page, id=name, marks=[] if name in FIRST else pytest.mark.ci)

@@ -75,6 +75,7 @@ def test_every_file_is_listed(package):
             "count_valued",
             "regression",
             "many_slopes",
+            "quick_slopes",
             "first_order",
             "gradual",
             "directed",
