@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bayesring import TensorRing, load
 from bayesring.command.cli import app
 from bayesring.command.options import order_in
-from bayesring.priors import Circular, NormalWishart, Smooth
+from bayesring.priors import Circular, NormalWishart, Smooth, Spatial
 from tests.checkpoint.fits import fingerprint
 
 KEYS = ["hour", "station", "year"]
@@ -103,6 +103,8 @@ def test_an_expert_says_it_by_the_prior(rng):
     quick = {"warmup": 1, "draws": 2, "chains": 1}
     ring = fit(table[known], prior={"hour": Circular(24, k0=3.0)}, **quick)
     assert ring.prior_.modes[0].k0 == 3.0
+    ways = [fit(table[known], order={"hour": how}, **quick) for how in (24, Circular(24))]
+    assert ways[0].prior_ == ways[1].prior_
     with pytest.raises(ValueError, match="forecast needs an ordered mode"):
         fit(table[known], order={"hour": 24, "year": False}, **quick).forecast(1)
 
@@ -112,8 +114,10 @@ def test_an_expert_says_it_by_the_prior(rng):
     [
         ({"hour": 12}, "a period of 12, but its labels, from 0 to 23, do not lie within one"),
         ({"station": 8}, "order names the mode 'station', but its labels are not numbers"),
-        ({"hour": "day"}, "order of the mode 'hour' must be True, False or the period"),
-        ({"hour": -1}, "must be True, False or the period of a circle, got -1"),
+        ({"hour": "day"}, "order of the mode 'hour' must be True, False, the period"),
+        ({"hour": -1}, r"must be True, False, .* or Spatial\(\), got -1"),
+        ({"hour": Circular(24, k0=1.0)}, "give it as prior={'hour': ...}"),
+        ({"hour": Spatial()}, "'hour' lies on a map, but its labels have one coordinate"),
         ({"hour": 24, 0: 24}, "order names a mode twice"),
         ({"day": 7}, "order names the mode 'day', but the modes are"),
     ],

@@ -69,8 +69,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
     order : modes whose slices change gradually from one label to the next, such as days or depths:
         "auto" takes those whose labels are times, real numbers, places, or integers if there are
         enough observations to tell; a list of names or numbers of modes; None for none; or a
-        mapping from some modes to True, False, or the period of a circle, as in {"hour": 24}, with
-        others as by "auto". How gradually is learned, and may be not at all.
+        mapping from some modes to True, False, Circular(24), for which 24 will do, or Spatial(),
+        with others as by "auto". How gradually is learned, and may be not at all.
     share : pairs of modes with the same labels, such as [("sender", "receiver")]: what is known of
         a label in one mode says something of it in the other; how much is learned. If the table is
         symmetric, a cell and its mirror image are one: if it says so itself by equal values or

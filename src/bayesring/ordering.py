@@ -25,7 +25,7 @@ from bayesring.priors import (
     Spatial,
 )
 from bayesring.priors.gradual import Gradual
-from bayesring.settings import Settings
+from bayesring.settings import How, Settings
 from bayesring.wording import shown
 
 FEWEST = 3
@@ -109,7 +109,7 @@ def _has_order(axis: Axis, entries: int, n: int) -> bool:
     return axis.places is Places.MEASURED or axis.n * entries <= n
 
 
-def _along(prior: ModePrior, axis: Axis, name: str, how: bool | float) -> Gradual:
+def _along(prior: ModePrior, axis: Axis, name: str, how: How) -> Gradual:
     if axis.positions is None:
         raise ValueError(
             f"order names the mode {shown(name)}, but its labels are not numbers or times that "
@@ -121,11 +121,16 @@ def _along(prior: ModePrior, axis: Axis, name: str, how: bool | float) -> Gradua
             "ordered form; use prior='hierarchical'."
         )
     if axis.positions.shape[1] > 1:
-        if how is not True:
+        if how not in (True, "map"):
             raise ValueError(
                 f"order gives the mode {shown(name)} a period, but its labels lie on a map."
             )
         return Spatial.over(prior)
+    if how == "map":
+        raise ValueError(
+            f"order says that the mode {shown(name)} lies on a map, but its labels have one "
+            "coordinate; give positions= with several, or columns of latitudes and longitudes."
+        )
     if how is True:
         return Smooth.along(prior)
     x = axis.positions[:, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, RandomState, SeedSequence
@@ -31,7 +31,7 @@ from bayesring.model.growth import JointGrowth
 from bayesring.model.rank import FixedRank, RankPolicy, StrandGrowth
 from bayesring.model.spec import Model
 from bayesring.model.types import Moments, RingSize
-from bayesring.priors import Fixed, ModePrior, NormalWishart, RingPrior
+from bayesring.priors import Circular, Fixed, ModePrior, NormalWishart, RingPrior, Spatial
 from bayesring.wording import shown
 
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
@@ -63,6 +63,10 @@ BATCH, LARGE_BATCH, MANY = 512, 2048, 2**20
 small steps cost more than they gain."""
 
 
+How = bool | float | Literal["map"]
+"""Whether a mode is ordered, the period after which it repeats, or that it lies on a map."""
+
+
 class Order(NamedTuple):
     """Which modes are ordered."""
 
@@ -70,8 +74,8 @@ class Order(NamedTuple):
     """Modes that the user named; None to decide by their labels."""
     free: tuple[int, ...] | None
     """Modes whose prior is the default, so that it may be decided; None if all are."""
-    detailed: tuple[tuple[int, bool | float], ...] = ()
-    """Modes of which the user said whether they are ordered, or after which period they repeat."""
+    detailed: tuple[tuple[int, How], ...] = ()
+    """Modes of which the user said whether they are ordered, or how."""
 
     @property
     def told(self) -> str | tuple[Any, ...] | None:
@@ -288,15 +292,23 @@ def _order(order: Any, prior: Any, names: Sequence[str]) -> Order:
     return Order(asked, free)
 
 
-def _detail(name: Any, how: Any) -> bool | float:
-    """Whether a mode is ordered, or its period."""
+def _detail(name: Any, how: Any) -> How:
+    """Whether a mode is ordered, and how; priors only say which kind it is."""
     if isinstance(how, bool | np.bool_):
         return bool(how)
+    if isinstance(how, Circular | Spatial):
+        plain = Circular(how.period) if isinstance(how, Circular) else Spatial()
+        if how != plain:
+            raise ValueError(
+                f"order of the mode {shown(name)} is a prior with parameters of its own, which "
+                f"order does not take; give it as prior={{{shown(name)}: ...}}."
+            )
+        return float(how.period) if isinstance(how, Circular) else "map"
     number = isinstance(how, int | float | np.integer | np.floating)
     if not number or not 0 < how < np.inf:
         raise ValueError(
-            f"order of the mode {shown(name)} must be True, False or the period of a circle, got "
-            f"{shown(how)}."
+            f"order of the mode {shown(name)} must be True, False, the period of a circle, "
+            f"Circular(period) or Spatial(), got {shown(how)}."
         )
     return float(how)
 
