@@ -70,7 +70,7 @@ for axis in axes:
     axis.set(xticks=[], yticks=[])
 
 # %% ## One row
-# Recorded cells are known. Everywhere else the interval holds the noise, and a little more in stripes.
+# Recorded cells are known. Elsewhere the interval holds the noise, and a little more in stripes.
 
 row = {"row": 70} | band
 column = scene["column"]
