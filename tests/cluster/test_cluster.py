@@ -22,7 +22,7 @@ from bayesring.engine.threads import Threads
 from bayesring.infer import gibbs
 from bayesring.infer.problem import Method, make_problem
 from bayesring.model.types import Axis, RingSize
-from bayesring.priors import Circular, NormalGamma, NormalWishart, RingPrior, Smooth
+from bayesring.priors import Circular, NormalGamma, NormalWishart, RingPrior, Smooth, Spatial
 from tests.cluster.local import (
     MODES,
     OPTIONS,
@@ -83,6 +83,15 @@ def test_ordered_modes_and_entries(cluster):
     )
     alone = LIKELIHOODS[0], RingPrior.of(NormalGamma()), UPDATES["entry"]
     same(scans(cluster, *alone), scans(Threads(1), *alone))
+
+
+def test_modes_on_a_map(client, rng):
+    coords = random_coords(rng, (30, 4, 5), 500)
+    values, where = np.sin(coords).sum(axis=1), {0: rng.random((30, 2))}
+    here = TensorRing(**SETTINGS).fit(coords, values, positions=where)
+    there = TensorRing(**SETTINGS).fit(coords, values, positions=where, client=client)
+    assert isinstance(there.prior_.modes[0], Spatial)
+    same_draws(here.posterior_, there.posterior_)
 
 
 def test_a_core_is_sent_when_it_has_changed(cluster, monkeypatch):
