@@ -23,7 +23,7 @@ renderer = load_renderer()
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "render")
 
 
-LONGER = ("complete_a_log_on_a_cluster", "fill_missing_stripes")
+LONGER = ("bridge_sensor_outages", "complete_a_log_on_a_cluster", "fill_missing_stripes")
 """Examples that take some ten seconds even with short chains."""
 
 
