@@ -20,7 +20,6 @@ from bayesring.posterior import folding
 from bayesring.priors import Circular, Featured, RingPrior, UnitWeights
 from bayesring.priors import circular as module
 from bayesring.priors.normal_wishart import log_normal_wishart
-from tests.models import name_of
 from tests.sampling.directed import check_the_proposal, starts_that_agree, state_and_data
 from tests.sampling.ladder import geweke
 from tests.sampling.test_extensions import middle_task
@@ -52,8 +51,16 @@ def coarse(monkeypatch):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("likelihood", [GAUSSIAN, Bernoulli()], ids=name_of)
-@pytest.mark.parametrize("run_length", [2, 64])
+@pytest.mark.parametrize(
+    ("likelihood", "run_length"),
+    [
+        (GAUSSIAN, 64),
+        (Bernoulli(), 2),
+        pytest.param(GAUSSIAN, 2, marks=pytest.mark.slow),
+        pytest.param(Bernoulli(), 64, marks=pytest.mark.slow),
+    ],
+    ids=["gaussian", "bernoulli", "gaussian, arcs", "bernoulli, whole"],
+)
 def test_geweke(coarse, monkeypatch, likelihood, run_length, seed):
     monkeypatch.setattr(module, "RUN", run_length)
     with threadpool_limits(1, "blas"):

@@ -21,7 +21,6 @@ from bayesring.model.types import Axis, RingSize
 from bayesring.priors import Featured, RingPrior, Spatial, UnitWeights
 from bayesring.priors import spatial as module
 from bayesring.priors.normal_wishart import log_normal_wishart
-from tests.models import name_of
 from tests.sampling.directed import check_the_proposal, starts_that_agree, state_and_data
 from tests.sampling.ladder import geweke
 from tests.sampling.test_extensions import middle_task
@@ -56,8 +55,16 @@ def coarse(monkeypatch):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("likelihood", [GAUSSIAN, Bernoulli()], ids=name_of)
-@pytest.mark.parametrize("patch", [1, 2])
+@pytest.mark.parametrize(
+    ("likelihood", "patch"),
+    [
+        (GAUSSIAN, 2),
+        (Bernoulli(), 1),
+        pytest.param(GAUSSIAN, 1, marks=pytest.mark.slow),
+        pytest.param(Bernoulli(), 2, marks=pytest.mark.slow),
+    ],
+    ids=["gaussian", "bernoulli", "gaussian, other patches", "bernoulli, other patches"],
+)
 def test_geweke(coarse, monkeypatch, likelihood, patch, seed):
     monkeypatch.setattr(module, "PATCHES", (patch,))
     with threadpool_limits(1, "blas"):
