@@ -6,7 +6,6 @@ slices, those on one arc between them do not depend on those on the other.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +14,7 @@ from scipy.linalg import solve_triangular
 
 from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
 from bayesring.priors.directed import Directed, DirectedSteps, Parents, given_known
-from bayesring.priors.first_order import CLOSEST, deltas_of
+from bayesring.priors.first_order import CLOSEST, GrowingChain, deltas_of
 from bayesring.priors.gradual import LONGEST, SHORTEST, START, STEPS, SmoothHyper
 from bayesring.priors.normal_wishart import NormalWishart
 
@@ -207,25 +206,14 @@ def between(a: FloatArray, b: FloatArray, whole: float) -> tuple[FloatArray, ...
     return w1, w2, v, np.expm1(-a) * np.expm1(-b) / (1 + np.exp(-(a + b)))
 
 
-class GrowingCircle:
-    """A circle of slices, as deviations from their mean, that new positions join one by one."""
+class GrowingCircle(GrowingChain):
+    """A circle of slices that new positions, from 0 to the period, join one by one (49)."""
 
     def __init__(
         self, positions: FloatArray, period: float, length: float, gaps: FloatArray
     ) -> None:
-        self._positions, self._gaps = positions.tolist(), list(gaps)
-        self._period, self._length = period, length
-
-    def draw(self, x: float, spread: FloatArray) -> FloatArray:
-        """Deviation at a new position, from 0 to the period, from its conditional (49)."""
-        at = bisect_left(self._positions, x)
-        if at < len(self._positions) and self._positions[at] == x:
-            return np.asarray(self._gaps[at])
-        mean, variance = self._conditional(x, at)
-        drawn = np.asarray(mean + np.sqrt(variance) * spread)
-        self._positions.insert(at, x)
-        self._gaps.insert(at, drawn)
-        return drawn
+        super().__init__(positions, gaps, length)
+        self._period = period
 
     def _conditional(self, x: float, at: int) -> tuple[FloatArray, float]:
         """Mean and variance factor given the slices before and after."""
