@@ -267,7 +267,8 @@ function drawProfile() {
   const dots = points
     .map(({ seen }, j) => (Number.isNaN(seen) ? "" : `<circle class="d1" r="3" cx="${x(j)}" cy="${y(seen)}"/>`))
     .join("");
-  const gaps = data.ordered[columns] ? gapsOf(points) : [];
+  const known = points.filter(({ seen }) => !Number.isNaN(seen)).length;
+  const gaps = data.ordered[columns] && known > n / 4 ? gapsOf(points) : []; // else all is a gap
   const shades = gaps
     .map(([first, last]) => [Number(x(first - 0.5)), Number(x(last + 0.5))])
     .map(([from, to]) => `<rect class="gap" x="${from}" y="${top}" width="${(to - from).toFixed(1)}" height="${height - bottom - top}"/>`)
