@@ -69,6 +69,32 @@ def test_a_curve_is_learned_increases_and_reaches_its_aim(rng):
     assert np.all(np.diff(after[order]) > -1e-9)
 
 
+def test_a_factor_does_not_move_the_mean_probability(rng):
+    """Ones are surer than zeros, and draws that scatter less would make them more frequent."""
+    centre = np.where(rng.random(1_500) < 0.5, 4.0, -2.5)
+    odds = centre + 3.0 * rng.standard_normal((200, centre.size))
+    own = expit(odds)
+    mean, variance = own.mean(axis=0), own.var(axis=0)
+    y = (rng.random(mean.size) < expit(centre - 0.5)) * 1.0
+    found = Bernoulli().calibrate(y, mean, variance, np.ones((1, 1)))
+    assert found.scatter < 0.6
+    np.testing.assert_allclose(np.diff(found.curve), np.diff(chances.KNOTS))
+    sharper = expit(chances.moved(odds, found.scatter, ())).mean()
+    after = expit(chances.moved(odds, found.scatter, found.curve)).mean()
+    assert abs(sharper - y.mean()) > 0.01
+    assert abs(after - y.mean()) < 0.5 * abs(sharper - y.mean())
+
+
+def test_a_shift_needs_values(rng):
+    """Said 20 %, comes true with 30 %: log odds rise by .54, and hardly if few values say so."""
+    said = np.full(100_000, 0.2)
+    y = (rng.random(said.size) < 0.3) * 1.0
+    many = np.subtract(chances.fit_shift(y, said), chances.KNOTS)
+    few = np.subtract(chances.fit_shift(y[:20], said[:20]), chances.KNOTS)
+    np.testing.assert_allclose(many, logit(0.3) - logit(0.2), atol=0.03)
+    assert np.abs(few).max() < 0.25
+
+
 def test_beyond_its_ends_a_curve_is_parallel():
     curve = chances.KNOTS + 0.7
     np.testing.assert_allclose(chances.along(curve, np.array([-30.0, 30.0])), [-29.3, 30.7])

@@ -17,9 +17,11 @@ import bayesring
 from bayesring import TensorRing, load
 from bayesring.command import cli, options
 from bayesring.command.outputs import check_replaced
-from bayesring.command.screen import in_shell
+from bayesring.command.screen import _text, in_shell
+from bayesring.command.workflows import name_of_kind
 from bayesring.data.files import check_output
 from bayesring.infer import selfcheck
+from bayesring.likelihoods import Gaussian, NegativeBinomial, StudentT
 
 QUICK = ["--rank", "1", "--warmup", "2", "--draws", "2", "--chains", "1"]
 ALL = ["complete", "fit", "predict", "forecast", "check", "compare", "report", "info", "demo"]
@@ -200,7 +202,7 @@ def test_forecast(folder, monkeypatch, capsys):
     assert (both["upper_x"] < both["upper_y"]).all()
     for words, message in (
         (["0"], "steps must be an integer of at least 1"),
-        (["1", "--mode", "site"], "which is not ordered; fit with --order site."),
+        (["1", "--mode", "site"], "such as A, are text, which has no order; fit with numbers"),
         (["1", "--mode", "x"], "mode names the mode 'x'"),
     ):
         assert call(monkeypatch, "forecast", folder / "m.ring", *words, "-o", out) == 2
@@ -411,3 +413,17 @@ def test_levels_are_looked_at_first(folder, monkeypatch, capsys, command):
     assert call(monkeypatch, command, *words, "-o", out, "--level", "90") == 2
     assert "level must lie strictly between 0 and 1, got 90.0" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_summary_speaks_as_people_do():
+    """Names that can be typed, yes and no, and the option that makes a code a missing value."""
+    assert [name_of_kind(each()) for each in (NegativeBinomial, StudentT, Gaussian)] == [
+        "negative-binomial",
+        "student-t",
+        "gaussian",
+    ]
+    assert _text("believable", True) == "yes"
+    for code in ("-999", "1e+20"):
+        for why in ("far from all others", "while all others are zero or more"):
+            said = f"2 values are {code}, {why}: if that stands for a missing value, make it one."
+            assert in_shell(said).endswith(f"a missing value, say so with --na {code}.")

@@ -49,8 +49,8 @@ def test_every_set_is_described_labelled_and_split(data_folder, load):
     cells = np.ravel_multi_index(tuple(data.observations.coords.T), data.shape)
     assert len(np.unique(cells)) == len(cells)
     for name, positions in data.positions.items():
-        assert positions.shape == data.labels[name].shape
-        assert len(np.unique(positions)) == len(positions)
+        assert len(positions) == len(data.labels[name])
+        assert len(np.unique(positions, axis=0)) == len(positions)
         assert positions.dtype.kind in "fM"
     with pytest.raises(ValueError, match=r"fold must be (0 to 4|'RM 40', 'RM 60' or 'NM 40'), got"):
         data.split(5)
@@ -70,6 +70,9 @@ def test_ushcn(data_folder, seed):
     train, test = data.split(seed)
     assert (len(train.values), len(test.values)) == (33_150, 298_350)
     np.testing.assert_array_equal(train.values, data.tensor[tuple(train.coords.T)])
+    north, east = data.positions["place"].T
+    said = [f"{a}N {-b}W" for a, b in zip(north, east, strict=True)]
+    assert said == data.labels["place"].tolist()
 
 
 def test_indian_pines():

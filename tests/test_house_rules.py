@@ -25,6 +25,8 @@ SAME_STEM = {"posterior/posterior.py": "the class that its package is about"}
 MANY_PARAMETERS = {
     "src/bayesring/estimator.py:TensorRing.fit": "public: what may be known of observations",
     "src/bayesring/classifier.py:TensorRingClassifier.fit": "public: the same",
+    "src/bayesring/growing.py:Growing.partial_fit": "public: what may be known of observations",
+    "src/bayesring/classifier.py:TensorRingClassifier.partial_fit": "public: the same",
     "src/bayesring/estimator.py:TensorRing.__init__": "public: the settings of the estimator",
     "src/bayesring/classifier.py:TensorRingClassifier.__init__": "public: the same",
     "src/bayesring/report/svg.py:chart": "a picture's many options, all named where it is called",
@@ -34,6 +36,7 @@ MANY_PARAMETERS = {
     "src/bayesring/command/cli.py:forecast": "public: the options of a command",
     "src/bayesring/command/clusters.py:_fit": "the same, called from Python",
     "src/bayesring/command/workflows.py:complete_file": "the same, called from Python",
+    "src/bayesring/command/judged.py:predict_file": "the same, called from Python",
     "src/bayesring/command/judged.py:forecast_file": "the same, called from Python",
     "src/bayesring/completion.py:complete": "public: what to complete and how",
     "paper/bench/timing.py:TimedChain.__init__": "what a measurement varies",

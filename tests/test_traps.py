@@ -54,6 +54,21 @@ def with_code(table):
     return table
 
 
+def with_code_among_large_values(table):
+    table["t"] = 500 * table["t"].abs()
+    table.loc[[3, 70], "t"] = -999
+    return table
+
+
+def with_dates_as_text(table):
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(table["day"], unit="D")
+    return table.assign(day=days.dt.strftime("%d.%m.%Y"))
+
+
+def with_decimal_commas(table):
+    return table.assign(hour=(table["hour"] / 2).map(lambda each: f"{each:.1f}".replace(".", ",")))
+
+
 def with_slip(table):
     table.loc[11, "t"] = 1230
     return table
@@ -90,7 +105,10 @@ TRAPS = {
     with_spaces: "2 labels of 'station' differ from another only in spaces or case, such as 'Oslo'",
     with_case: "6 labels of 'station' differ from another only in spaces or case",
     with_accents: "1 label of 'station' differs from another only in spaces or case",
+    with_dates_as_text: "Labels of 'day', such as '01.01.2024', look like dates but are text",
+    with_decimal_commas: "Labels of 'hour', such as '0,0', look like numbers with a decimal comma",
     with_code: "2 values are -999, far from all others",
+    with_code_among_large_values: "2 values are -999, while all others are zero or more",
     with_slip: "The value 1230 in row 11 of the known ones is far outside the rest",
     with_two_slips: "The value 1230 in row 11",
     with_low_slip: "The value -830.5 in row 11",
@@ -139,6 +157,41 @@ def test_codes_in_mixed_case_are_no_trap(rng, names):
     table = table_of(rng)
     table["station"] = np.array(names)[np.arange(len(table)) // 40]
     assert traps_of(table) == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["1.2.3", "1.2.4", "1.10.0", "2.0.1"],  # versions
+        ["192.168.1.1", "192.168.1.2", "10.0.0.1", "10.0.0.2"],
+        ["2024-01", "2024-02", "2024-03", "2024-04"],
+        ["1,2", "1,3", "a", "b"],
+        ["01.01.2024", "02.01.2024", "03.01.2024", "total"],
+    ],
+)
+def test_labels_that_are_no_dates_or_numbers(rng, names):
+    table = table_of(rng)
+    table["hour"] = np.array(names)[table["hour"]]
+    assert traps_of(table) == []
+
+
+@pytest.mark.parametrize("n", [4, 12, 30, 47])
+def test_codes_are_told_in_small_tables_too(rng, n):
+    for values in (rng.normal(10, 3, n), 5000 * rng.random(n)):
+        data = Observations(np.indices((n, 1)).reshape(2, -1).T, values, (n, 1))
+        assert find_traps(data, plain_labels(2)) == []
+        values[2] = -999
+        (found,) = find_traps(data, plain_labels(2))
+        assert found.startswith("1 value is -999, ")
+
+
+def test_a_number_like_a_code_among_its_like_is_none(rng):
+    coords = np.indices((40, 1)).reshape(2, -1).T
+    for values in (rng.integers(-3000, 3000, 40), rng.integers(-1200, 100, 40)):
+        values[5] = -999
+        assert (
+            find_traps(Observations(coords, values.astype(float), (40, 1)), plain_labels(2)) == []
+        )
 
 
 DISTRIBUTIONS = {

@@ -137,10 +137,18 @@ def warm_up(client: Any, folder: Path) -> None:
         make_problem(spread_over(cluster, read, MODES, "y", short)[0], *MODEL, engine=cluster)
 
 
+class Runs(NamedTuple):
+    """What is scanned: rings of one rank, in one or several chains."""
+
+    rank: int
+    scans: int
+    chains: int = 1
+
+
 def measure(
-    client: Any, folder: Path, n: int, rank: int, scans: int, networks: Sequence[Network]
+    client: Any, folder: Path, n: int, runs: Runs, networks: Sequence[Network]
 ) -> Iterator[dict[str, Any]]:
-    """The figures by name, for each of the networks."""
+    """The figures by name, for each of the networks. Scans are those of all chains."""
     write_rows(folder, n)
     workers = len(client.nthreads())
     laid: dict[str, Any] = {"rows": n, "workers": workers}
@@ -165,16 +173,24 @@ def measure(
         laid["MB of blocks per worker"] = share / 1e6
         laid["peak MB per worker beyond the start"] = peak() / 1e6
         laid["peak over share of the blocks"] = peak() / share
-        streams = Streams.of_chain(0, 0)
-        state = gibbs.init(streams, problem, RingSize(1, (rank,) * len(SHAPE)))
-        state, _ = gibbs.step(streams, 1, state, problem, cluster)  # compiles
-        laid["MB of the ring"] = sum(core.nbytes for core in state.cores) / 1e6
+        streams = [Streams.of_chain(0, chain) for chain in range(runs.chains)]
+        size = RingSize(1, (runs.rank,) * len(SHAPE))
+        states = [gibbs.init(each, problem, size) for each in streams]
+        states[0], _ = gibbs.step(streams[0], 1, states[0], problem, cluster)  # compiles
+        laid["MB of the ring"] = sum(core.nbytes for core in states[0].cores) / 1e6
+        scans = runs.chains * runs.scans
+
+        def scan(chain: int) -> None:
+            for number in range(2, runs.scans + 2):
+                states[chain], _ = gibbs.step(
+                    streams[chain], number, states[chain], problem, cluster
+                )
+
         for network in networks:
             cluster.delay, cluster.bandwidth = network
             before, here = client.run(used), time.process_time()
             moved, steps, begin = cluster.moved, cluster.steps, time.perf_counter()
-            for scan in range(2, scans + 2):
-                state, _ = gibbs.step(streams, scan, state, problem, cluster)
+            cluster.map_chains(scan, range(runs.chains))
             wall = (time.perf_counter() - begin) / scans
             after = client.run(used)
             driver = (time.process_time() - here) / scans
@@ -233,7 +249,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rank", type=int, default=5)
-    parser.add_argument("--scans", type=int, default=5)
+    parser.add_argument("--scans", type=int, default=5, help="of every chain")
+    parser.add_argument("--chains", type=int, default=1, help="side by side")
     parser.add_argument(
         "--delay", type=float, nargs="+", default=[0.0], help="seconds added to every step"
     )
@@ -244,13 +261,16 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--store", action="store_true", help="add the runs to paper/results")
     given = parser.parse_args()
+    if given.store and given.chains > 1:
+        parser.error("--store keeps runs of one chain: the model of scan time is of one.")
     networks = [Network(*each) for each in product(given.delay, given.bandwidth)]
     with tempfile.TemporaryDirectory() as folder, connected(None, given.workers) as client:
         warm_up(client, Path(folder) / "small")
         for n in given.rows:
             alone = dict(threads(n, given.rank, given.scans)) if given.one_thread else {}
             rows = Path(folder) / str(n)
-            for found in measure(client, rows, n, given.rank, given.scans, networks):
+            runs = Runs(given.rank, given.scans, given.chains)
+            for found in measure(client, rows, n, runs, networks):
                 if given.store:
                     store(found)
                 show(found | alone, given.json)

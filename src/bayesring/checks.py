@@ -237,6 +237,11 @@ def check_grown(shape: Any, coords: IntArray, known: tuple[int, ...]) -> tuple[i
 
 def check_observations(X: Any, y: Any, shape: Any) -> Observations:
     """Coordinates, values and shape, checked together."""
+    if y is None and np.ndim(X) > 2:
+        raise ValueError(
+            f"X is a whole array, of shape {np.shape(X)}, without y; to fill its gaps use "
+            "bayesring.complete(X)."
+        )
     if y is None:
         raise ValueError(
             "y is required: one value per row of X. This estimator requires y to be passed, "

@@ -50,6 +50,8 @@ def choose_likelihood(likelihood: str | Likelihood, data: Observations | Spread)
                 "(likelihood='student-t' takes ends, and withstands outliers)."
             ],
         )
+    if data.given.exposure is not None:
+        return Choice("negative-binomial", ["Exposures are given: the values are taken as counts."])
     if kind not in ("gaussian", "negative-binomial") or len(data.values) < FEWEST:
         return Choice(kind, notes)
     rival = "student-t" if kind == "gaussian" else "gaussian"

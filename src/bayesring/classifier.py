@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import ClassifierTags, Tags
 
 from bayesring.checks import one_column
+from bayesring.data.extras import given_arguments
 from bayesring.data.inputs import take_column
 from bayesring.data.opentables import is_table
 from bayesring.estimator import TensorRing
@@ -92,7 +93,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             progress=progress,
         )
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any = None,
@@ -103,10 +104,18 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         value: str | None = None,
         positions: Mapping[str | int, Any] | None = None,
         features: Mapping[str | int, Any] | None = None,
+        exposure: Any = None,
+        value_error: Any = None,
+        value_lower: Any = None,
+        value_upper: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
+        client: Any = None,
     ) -> Self:
         """Sample the posterior given the labels `y` (n,) at the rows of `X`; see `TensorRing`.
+
+        `exposure` and what may be known of real values are for likelihoods that can use them, and
+        refused by "bernoulli".
 
         Returns
         -------
@@ -126,7 +135,14 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             raise ValueError(f"values are given twice: as y and as the column {value!r}.")
         if y is None and value is not None and is_table(X):
             X, y = take_column(X, value)
-        kept: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        others: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        others |= given_arguments(
+            exposure=exposure,
+            value_error=value_error,
+            value_lower=value_lower,
+            value_upper=value_upper,
+            client=client,
+        )
         classes, codes = (np.array([0, 1]), None) if y is None else _codes(y)
         if codes is not None and sample_weight is not None:
             weighed = np.asarray(sample_weight) != 0
@@ -144,7 +160,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
                 value=named,
                 positions=positions,
                 features=features,
-                **kept,
+                **others,
             )
         finally:
             if getattr(self, "posterior_", None) is not before:  # an interrupted fit, perhaps
@@ -161,12 +177,16 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         classes: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
+        exposure: Any = None,
         sample_weight: Any = None,
+        positions: Mapping[str | int, Any] | None = None,
         features: Mapping[str | int, Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
     ) -> Self:
         """Continue with new observations; `classes` lists both labels if one is still missing.
 
-        For `sample_weight` and `features` see `TensorRing`.
+        For the other arguments see `TensorRing`.
 
         Returns
         -------
@@ -180,7 +200,15 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         >>> stream.partial_fit(X[150:], y[150:]).n_observations_ == len(y)
         True
         """
-        given: Any = {"shape": shape, "sample_weight": sample_weight, "features": features}
+        given: Any = {
+            "shape": shape,
+            "exposure": exposure,
+            "sample_weight": sample_weight,
+            "positions": positions,
+            "features": features,
+            "checkpoint": checkpoint,
+            "checkpoint_every": checkpoint_every,
+        }
         if not hasattr(self, "posterior_"):
             if classes is None:
                 return self.fit(X, y, **given)
@@ -193,12 +221,14 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         super().partial_fit(X, codes, **given)
         return self
 
-    def fold_in(  # type: ignore[override]
+    def fold_in(
         self,
         X: Any,
         y: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
+        exposure: Any = None,
+        positions: Mapping[str | int, Any] | None = None,
         features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """A new model that also knows the labels of new observations; see `TensorRing`.
@@ -217,7 +247,8 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         if y is None and self.labels_.value is not None and is_table(X):
             X, y = take_column(X, self.labels_.value)
         codes = None if y is None else _codes(y, self.classes_)[1]
-        return super().fold_in(X, codes, shape=shape, features=features)
+        given: Any = {"exposure": exposure, "positions": positions, "features": features}
+        return super().fold_in(X, codes, shape=shape, **given)
 
     def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
         """The more probable label at each row of `X`, (n,).

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from bayesring.checks import check_level, check_point
 from bayesring.choosing import choose_likelihood
-from bayesring.data.containers import Container, open_container
+from bayesring.data.cellextras import check_fillable, known_of, placed_in
+from bayesring.data.containers import NO_EXTRAS, Container, open_container
+from bayesring.data.extras import Extras, given_arguments
 from bayesring.data.labelled import Statistic
 from bayesring.data.longtables import Long
 from bayesring.data.masks import masked, tell_empty_fibres
@@ -20,7 +24,16 @@ from bayesring.estimator import TensorRing
 from bayesring.featuring import features_of_columns, renumbered_in
 from bayesring.fitting import Keep
 from bayesring.likelihoods import Likelihood
-from bayesring.oncluster import Asked, fill_frame, is_dask, observe_on, open_cluster
+from bayesring.model.types import NOTHING, Given
+from bayesring.oncluster import (
+    FILLED,
+    Asked,
+    count_gaps,
+    fill_frame,
+    is_dask,
+    observe_on,
+    open_cluster,
+)
 from bayesring.posterior import Prediction
 from bayesring.reporting import Reporting
 from bayesring.sharing import turned
@@ -100,7 +113,11 @@ def complete(
     level: float = 0.9,
     point: str = "mean",
     likelihood: str | Likelihood = "auto",
+    positions: Mapping[str | int, Any] | None = None,
     features: Mapping[str | int, Any] | None = None,
+    sample_weight: Any = None,
+    exposure: Any = None,
+    value_error: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
     client: Any = None,
@@ -126,7 +143,10 @@ def complete(
     point : "mean", or "median", which then takes the place of the mean in the result
     likelihood : as for `TensorRing`, or "auto", which looks at the values: 0 and 1, ratings,
         counts, real values with or without heavy tails; see `bayesring.choosing`
-    features : what is known of labels, as for `TensorRing.fit`
+    positions, features : where labels lie, and what is known of them, as for `TensorRing.fit`
+    sample_weight, exposure, value_error : what is known of cells besides their values, as for
+        `TensorRing.fit`: the name of a column, one number per row or, for an array, an array of its
+        shape. A gap is filled with the count of its own exposure.
     checkpoint, checkpoint_every : folder and seconds, as for `TensorRing.fit`; if the process is
         killed, the same call continues from the checkpoint
     client : a `distributed.Client`, as for `TensorRing.fit`; `data` may then be a Dask DataFrame,
@@ -155,16 +175,31 @@ def complete(
         data, features = features_of_columns(data, features, modes)
     check_level(level)
     check_point(point)
+    check_fillable(settings)
+    _check_settings(settings)
+    extras = given_arguments(
+        sample_weight=sample_weight, exposure=exposure, value_error=value_error
+    )
     cluster = open_cluster(client) if client is not None or is_dask(data) else None
     container: Container | None = None
     notes: list[str] = []
+    gaps = 0
     if cluster is not None and is_dask(data):
         if fill != "missing" or mask is not None:
             raise ValueError("fill must be 'missing' for a Dask DataFrame: list the cells to fill.")
+        for name in (*extras, *given_arguments(positions=positions)):
+            raise ValueError(f"{name} is for data in memory, but data is a Dask DataFrame.")
+        if implicit != "missing":
+            raise ValueError(f"implicit={implicit!r} is for sparse arrays, not a Dask DataFrame.")
         observed, labels, kind = observe_on(cluster, data, None, None, modes, value, {})
+        gaps, notes = count_gaps(cluster, data, str(labels.value), point), [FILLED]
+        of_missing = NOTHING
     else:
-        container, notes = open_gaps(data, modes, value, fill, implicit, mask, point)
-        observed, labels, kind = container.observations, container.labels, container.kind
+        container, notes = open_gaps(data, modes, value, fill, implicit, mask, point, extras)
+        if positions is not None:
+            container = placed_in(container, positions)
+        labels, kind = container.labels, container.kind
+        observed, of_missing = known_of(container, extras)
     chosen, why = choose_likelihood(likelihood, observed)
     notes += why
     if settings.get("progress", True):
@@ -175,18 +210,28 @@ def complete(
     keep = Keep(checkpoint, checkpoint_every)
     ring.fit_observations(observed, labels, kind, keep, features, cluster)
     if container is None:
-        return _complete_frame(data, Asked(ring, level, point=point), notes)
-    return fill_gaps(container, Asked(ring, level, point=point), notes)
+        return _complete_frame(data, Asked(ring, level, point=point), gaps, notes)
+    return fill_gaps(container, Asked(ring, level, point=point), notes, of_missing)
 
 
-def _complete_frame(data: Any, asked: Asked, notes: Sequence[str] = ()) -> Completion:
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse arguments that nobody knows, before any work."""
+    known = [*TensorRing().get_params(deep=False), *inspect.signature(complete).parameters]
+    for name in settings:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            raise TypeError(f"complete has no argument {name!r}{hint}")
+
+
+def _complete_frame(data: Any, asked: Asked, gaps: int, notes: Sequence[str]) -> Completion:
     """Fill what is missing in a Dask DataFrame; the workers do it when a result is computed."""
     value, table = asked.model.labels_.value, fill_frame(data, asked)
     filled = {
         name: table.assign(**{str(value): table[name]})[list(data.columns)]
         for name in asked.columns
     }
-    return _completion(asked, filled, int(data[value].isna().sum().compute()), table, notes)
+    return _completion(asked, filled, gaps, table, notes)
 
 
 def open_gaps(
@@ -197,9 +242,10 @@ def open_gaps(
     implicit: str = "missing",
     mask: Any = None,
     point: str = "mean",
+    extras: Extras = NO_EXTRAS,
 ) -> tuple[Container, list[str]]:
     """Data that can be completed, some cells known and some missing; and what is to be said."""
-    container = open_container(data, modes, value, fill, implicit)
+    container = open_container(data, modes, value, fill, implicit, extras)
     known = 0
     if isinstance(container, Long):
         check_new_columns(container.frame, Prediction.names(point))
@@ -224,14 +270,17 @@ def open_gaps(
     return container, notes
 
 
-def fill_gaps(container: Container, asked: Asked, notes: Sequence[str] = ()) -> Completion:
-    """Fill what is missing by a ring that was fitted to what is known."""
+def fill_gaps(
+    container: Container, asked: Asked, notes: Sequence[str] = (), given: Given = NOTHING
+) -> Completion:
+    """Fill what is missing by a ring that was fitted to what is known; `given` has exposures."""
     ring, level, point = asked.model, asked.level, asked.point
     missing, posterior = container.missing, ring.posterior_
     coords = turned(renumbered_in(container.labels, ring.labels_, missing), ring.symmetric_)
-    nothing = Prediction(*np.empty((4, 0)))
+    found = Prediction(*np.empty((4, 0)))
     with ring._shown(posterior, len(missing)) as shown:
-        found = shown.summarise(coords, level, point=point) if len(missing) else nothing
+        if len(missing):
+            found = shown.summarise(coords, level, point=point, given=given)
     binary = posterior.likelihood.binary
     pairs = [
         (Statistic(name, KEEP[name], level, binary), numbers)

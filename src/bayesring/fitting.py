@@ -13,6 +13,7 @@ import numpy as np
 from bayesring.arranging import arranged, arrangement, put_back
 from bayesring.checkpoint import Checkpoint
 from bayesring.checkpoint.manifest import digest, open_checkpoint
+from bayesring.checkpoint.trees import take_apart
 from bayesring.data.batches import Sources
 from bayesring.data.moments import moments_of
 from bayesring.data.observations import Observations, standardised
@@ -20,6 +21,7 @@ from bayesring.engine.threads import Threads
 from bayesring.infer import online
 from bayesring.infer.chains import run_chains
 from bayesring.infer.estimate import RingEstimate
+from bayesring.infer.members import Course
 from bayesring.infer.state import Draws, Outcome
 from bayesring.likelihoods import Likelihood
 from bayesring.model.spec import Model
@@ -76,12 +78,7 @@ def fit_memory(
 
     By default on threads of this process.
     """
-    known_of = {name: each for name, each in data.given._asdict().items() if each is not None}
-    parts = (data.shape, data.coords, data.values, *known_of.values())
-    parts += (tuple(known_of),) if known_of else ()
-    parts += tuple(each.positions for each in axes or () if each.positions is not None)
-    parts += tuple(part for each in axes or () for part in _parts_of(each.features))
-    known = "" if keep.folder is None else digest(*parts)
+    known = "" if keep.folder is None else digest(*_parts_of_data(data, axes or ()))
     likelihood = settings.model.likelihood
     location, scale = likelihood.units_from(moments_of(_seen(data)))
     units = Units(data.shape, location, scale)
@@ -147,6 +144,15 @@ def _sample(
         return run_chains(data, model, sampling, opened, report, checkpoint)
 
 
+def _parts_of_data(data: Observations, axes: Sequence[Axis]) -> tuple[Any, ...]:
+    """Arrays that tell data apart."""
+    known_of = {name: each for name, each in data.given._asdict().items() if each is not None}
+    parts: tuple[Any, ...] = (data.shape, data.coords, data.values, *known_of.values())
+    parts += (tuple(known_of),) if known_of else ()
+    parts += tuple(each.positions for each in axes if each.positions is not None)
+    return parts + tuple(part for each in axes for part in _parts_of(each.features))
+
+
 def _parts_of(features: Any) -> tuple[Any, ...]:
     """Arrays that tell features apart."""
     if features is None:
@@ -196,7 +202,7 @@ def _learn(
 
     learning = settings.learning(n, units.scale, rings)
     if learning.warmup and (sources.in_memory is None or n > online.MOST_SAMPLED):
-        what = "files" if sources.in_memory is None else f"{n:,} observations"
+        what = "files or a cluster" if sources.in_memory is None else f"{n:,} observations"
         raise ValueError(
             f"warmup={learning.warmup} is for chains, but inference='online-em' runs none for "
             f"{what}; leave warmup out, or limit the passes by epochs=."
@@ -225,11 +231,14 @@ def fit_more(
     model: Model,
     settings: Settings,
     everything: Observations | None = None,
+    keep: Keep = NOTHING_KEPT,
+    axes: Sequence[Axis] = (),
 ) -> tuple[list[RingEstimate], list[Draws]]:
     """Continue learning; the given estimates are not modified.
 
     `everything` holds all observations so far, `data` among them, if they are known. Modes may
-    have grown, and a draw with them: it must still fit.
+    have grown, and a draw with them: it must still fit. What is kept belongs to these estimates and
+    data, so that the same call can go on with it, and no other.
     """
     if not estimates:
         raise ValueError(
@@ -241,10 +250,14 @@ def fit_more(
     learning = settings.learning(len(data.values), data.scale, len(estimates))
     if everything is not None:
         everything = standardised(everything, data.location, data.scale)
-    with Threads(settings.n_jobs) as engine:
-        return online.learn_more(
-            estimates, data, model.likelihood, model.prior, learning, engine, everything
-        )
+    known = ""
+    if keep.folder is not None:
+        before = [part for each in estimates for part in take_apart(each)[1]]
+        all_values = () if everything is None else (everything.values,)
+        known = digest(*before, *all_values, *_parts_of_data(data, axes))
+    with keep.open(settings, known) as checkpoint, Threads(settings.n_jobs) as engine:
+        course = Course(data, learning, model.prior, engine, checkpoint=checkpoint)
+        return online.learn_more(estimates, course, model.likelihood, everything)
 
 
 def _seen(data: Observations) -> FloatArray:

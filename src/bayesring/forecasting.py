@@ -12,7 +12,7 @@ from bayesring.checks import check_coordinates, check_count, check_fits, check_l
 from bayesring.data import inputs
 from bayesring.data.labels import Labels, NewLabels
 from bayesring.data.opentables import is_table, loaded, open_table
-from bayesring.data.positions import following, mode_of
+from bayesring.data.positions import following, mode_of, positions_of
 from bayesring.data.tables import locate
 from bayesring.model.types import IntArray
 from bayesring.posterior import Prediction
@@ -20,7 +20,7 @@ from bayesring.posterior.unseen import widen
 from bayesring.predicting import NO_TABLE, Predicting
 from bayesring.priors import Coupling
 from bayesring.sharing import turned
-from bayesring.wording import shown
+from bayesring.wording import as_text, shown
 
 
 class Forecasting(Predicting):
@@ -126,6 +126,12 @@ class Forecasting(Predicting):
         chains = [d for d, own in enumerate(self.prior_.modes) if own.coupling is Coupling.CHAIN]
         if mode is not None:
             place = mode_of(mode, names, "mode")
+            own = self.labels_.levels[place]
+            if place not in chains and own is not None and positions_of(own) is None:
+                raise ValueError(
+                    f"mode names {shown(names[place])}, whose labels, such as {as_text(own[0])}, "
+                    "are text, which has no order; fit with numbers or times."
+                )
             if place not in chains:
                 raise ValueError(
                     f"mode names {shown(names[place])}, which is not ordered; fit with "

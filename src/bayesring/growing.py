@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,10 +15,17 @@ import numpy as np
 from bayesring.checks import check_fits
 from bayesring.data import inputs
 from bayesring.data.extras import given_arguments
+from bayesring.data.labels import Labels
 from bayesring.data.observations import Observations, in_order, joined, renumbered, standardised
-from bayesring.data.positions import axes_of, positions_among, prolonged, with_new_sites
+from bayesring.data.positions import (
+    axes_of,
+    placed_more,
+    positions_among,
+    prolonged,
+    with_new_sites,
+)
 from bayesring.featuring import grown, keys_of_mode, with_features
-from bayesring.fitting import fit_more
+from bayesring.fitting import Keep, fit_more
 from bayesring.oncluster import is_dask
 from bayesring.ordering import in_line, rebound
 from bayesring.posterior import folding
@@ -67,7 +75,10 @@ class Growing(Predicting):
         shape: tuple[int, ...] | None = None,
         exposure: Any = None,
         sample_weight: Any = None,
+        positions: Mapping[str | int, Any] | None = None,
         features: Mapping[str | int, Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
     ) -> Self:
         """Go on with new observations; only for online EM. The first call fits.
 
@@ -76,8 +87,14 @@ class Growing(Predicting):
         Coordinates or labels beyond those known make their modes grow, and new slices start from
         what the known ones have in common. Noise and units stay as the first call found them.
         `exposure` is that of counts, and `sample_weight` that of rows, one unless given, and
-        `features` are those of new labels, if the fit had some; see `fit`. Interrupted, it leaves
-        the model as it was.
+        `features` are those of new labels, if the fit had some; see `fit`. `positions` says where
+        new coordinates lie, if the first call had positions for their mode: for the new ones alone,
+        after the last known one, or for all. Left out, they go on at the usual distance.
+        Interrupted, it leaves the model as it was.
+
+        `checkpoint` names a folder for the state of this call, a new one for each: killed and run
+        again with the same model, data and folder, it goes on from there and ends with the same
+        bits; after its end, it returns at once. See `fit`.
 
         Returns
         -------
@@ -99,8 +116,9 @@ class Growing(Predicting):
         extras = given_arguments(exposure=exposure, sample_weight=sample_weight)
         if not hasattr(self, "posterior_"):
             fit: Any = self.fit  # type: ignore[attr-defined]
+            extras |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
             return fit(  # type: ignore[no-any-return]
-                X, y, shape=shape, features=features, **extras
+                X, y, shape=shape, positions=positions, features=features, **extras
             )
         posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
         data, labels = inputs.observe_more(
@@ -108,12 +126,14 @@ class Growing(Predicting):
         )
         posterior.check_values(data.values)
         data, labels, described, _ = grown(data, labels, features, self.features_, posterior.shape)
-        labels = with_new_sites(prolonged(labels, data.shape), posterior.shape, data.shape, X)
+        labels = self._with_places(labels, data.shape, X, positions)
         data = data._replace(location=posterior.location, scale=posterior.scale)
-        prior = rebound(self.prior_, with_features(axes_of(labels, data.shape), described))
+        axes = with_features(axes_of(labels, data.shape), described)
+        prior = rebound(self.prior_, axes)
         model = settings.model._replace(likelihood=posterior.likelihood, prior=prior)
         everything = joined(self.observed_, data)
-        estimates, drawn = fit_more(self.estimates_, data, model, settings, everything)
+        keep = Keep(checkpoint, checkpoint_every)
+        estimates, drawn = fit_more(self.estimates_, data, model, settings, everything, keep, axes)
         # only here, at the end, anything changes
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))
         self.estimates_, self.labels_, self.observed_ = estimates, labels, everything
@@ -129,6 +149,7 @@ class Growing(Predicting):
         *,
         shape: tuple[int, ...] | None = None,
         exposure: Any = None,
+        positions: Mapping[str | int, Any] | None = None,
         features: Mapping[str | int, Any] | None = None,
     ) -> Self:
         """A new model that also knows the labels of new observations, without refitting.
@@ -138,8 +159,9 @@ class Growing(Predicting):
         their observations; see `bayesring.posterior.folding`. Known slices, noise and rank stay as
         they are, so it takes moments; after many new observations, fit anew. `exposure` is that of
         counts, one unless given; see `fit`. `features` are those of new labels, if the fit had
-        some; labels that only they have are known, too, and `X` may be None then. This model does
-        not change, and the new one does not go on with `partial_fit`.
+        some; labels that only they have are known, too, and `X` may be None then. `positions` says
+        where new coordinates lie, as for `partial_fit`. This model does not change, and the new one
+        does not go on with `partial_fit`.
 
         Returns
         -------
@@ -186,7 +208,7 @@ class Growing(Predicting):
                 "fold_in is for rows with a label that the model does not know, but row "
                 f"{int(np.argmin(is_new))} of those with a value has none; fit anew with these."
             )
-        labels = with_new_sites(prolonged(labels, data.shape), posterior.shape, data.shape, X)
+        labels = self._with_places(labels, data.shape, X, positions)
         added = tuple(
             keys_of_mode(labels, data.shape, mode)[size:]
             for mode, size in enumerate(posterior.shape)
@@ -211,3 +233,21 @@ class Growing(Predicting):
         ring.n_observations_ = self.n_observations_ + len(data.values)
         ring._set_fitted()
         return ring
+
+    def _with_places(
+        self,
+        labels: Labels,
+        shape: Sequence[int],
+        X: Any,
+        positions: Mapping[str | int, Any] | None,
+    ) -> Labels:
+        """Labels with the places of new ones: as given, as `X` says, or at the usual distance."""
+        known = self.posterior_.shape
+        wider = labels if positions is None else placed_more(labels, positions, known, shape)
+        given = {} if positions is None else positions
+        found = with_new_sites(prolonged(wider, shape), known, shape, X)
+        for mode, name in enumerate(labels.names):
+            sites = wider.sites_of(mode)
+            if sites is not None and (name in given or mode in given):  # rather than those of X
+                found = found.with_sites(mode, sites)
+        return found

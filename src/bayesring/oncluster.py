@@ -14,21 +14,27 @@ import numpy as np
 
 from bayesring.data import inputs
 from bayesring.data.extras import Extras, columns_of
+from bayesring.data.files import SPREADS
 from bayesring.data.labels import Labels
 from bayesring.data.observations import COMPACT, Observations
-from bayesring.data.partitions import table_part
-from bayesring.data.tables import find_columns
+from bayesring.data.opentables import is_dask as is_dask
+from bayesring.data.rowparts import table_part
+from bayesring.data.sitecolumns import (
+    Pair,
+    PlacesOfKey,
+    joint_places,
+    placed_by_parts,
+    places_in_part,
+)
+from bayesring.data.sites import pair_in
+from bayesring.data.tables import check_names, check_new_columns, find_columns, values_of
 from bayesring.engine.threads import ONE_THREAD
+from bayesring.model.types import FloatArray
 
 if TYPE_CHECKING:
     from bayesring.engine.dask import Cluster
     from bayesring.engine.remoteframes import SpreadFrame
     from bayesring.engine.spread import Spread
-
-
-def is_dask(X: Any) -> bool:
-    """Whether this is a Dask DataFrame."""
-    return type(X).__module__.startswith("dask") and hasattr(X, "to_delayed")
 
 
 def open_cluster(client: Any) -> Cluster:
@@ -71,10 +77,19 @@ def observe_on(
         read = cluster.read_files(Path(X), tuple(modes), value)
         short = cluster.short_cuts(Path(X), tuple(modes), value)
         names: tuple[str, ...] = tuple(modes)
+        pair, places = _places(cluster, cluster.files_frame(Path(X)), modes, value, [])
     else:
-        frame = nw.from_native(X._meta, eager_only=True)
+        frame = nw.from_native(check_frame(X, "X")._meta, eager_only=True)
+        for own, name in extras.items():
+            if name not in frame.columns:
+                raise ValueError(
+                    f"{own} names {name!r}, which is not a column of the table; its columns are "
+                    f"{frame.columns}."
+                )
+        check_names(modes, value)
         rest = frame.drop(columns_of(extras)) if columns_of(extras) else frame
-        columns = find_columns(rest, modes, value)
+        pair, places = _places(cluster, X, modes, value, columns_of(extras))
+        columns = find_columns(rest.drop(pair) if pair else rest, modes, value)
         read = cluster.read_frames(table_part, X, columns, extras)
         names, value = columns.modes, columns.value
     from bayesring.engine.spread import spread_over
@@ -83,8 +98,36 @@ def observe_on(
     if not from_path and not extras and value is not None:
         spread = spread._replace(rows=_rows_of(cluster, X, names, value, survey.n_rows))
     labels = Labels(names, survey.levels, value, survey.zones)
+    if pair is not None:
+        labels = placed_by_parts(labels, pair, survey.n_rows, places)
     data = spread.gathered() if spread.n < COMPACT else spread
     return data, labels, None if from_path else "pandas"
+
+
+def check_frame(X: Any, name: str) -> Any:
+    """A Dask DataFrame; other collections of Dask's are refused."""
+    if not hasattr(X, "columns") or getattr(X, "ndim", 2) != 2:
+        kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
+        raise TypeError(f"{name} must be a Dask DataFrame, or data in memory, got a {kind}.")
+    return X
+
+
+def _places(
+    cluster: Cluster, frame: Any, modes: Sequence[str] | None, value: str | None, extras: list[str]
+) -> tuple[Pair | None, list[PlacesOfKey]]:
+    """Columns of latitudes and longitudes, if they say where the labels of a key lie, and that."""
+    meta = nw.from_native(frame._meta, eager_only=True)
+    names = [name for name in meta.columns if name not in extras]
+    pair = pair_in(names)
+    if pair is None or {*pair} & {*(modes or ()), value}:
+        return None, []
+    exact = [name for name in names if not meta.schema[name].is_float()]
+    exact = [name for name in modes or names if name in exact and name not in (*pair, value)]
+    keys = exact if modes is None else [name for name in modes if name in names]
+    parts = cluster.read_frames(places_in_part, frame[[*keys, *pair]], pair, keys)()
+    found = cluster.results([cluster.reduce("places", joint_places, parts, pair)])[0]
+    known = {own.key for own in found if own.rows is not None and len(own.rows) > 2}
+    return (pair, found) if known & {*exact} else (None, [])
 
 
 def _rows_of(
@@ -96,6 +139,12 @@ def _rows_of(
 
     read = cluster.read_frames(FramePartition, frame, modes, value)
     return SpreadFrame(cluster, read, modes, value, n_rows)
+
+
+FILLED = (
+    "On a cluster every row without a value is predicted, even if another row of its cell has one."
+)
+"""What is different from one machine, where such a row gets that value."""
 
 
 class Asked(NamedTuple):
@@ -111,13 +160,14 @@ class Asked(NamedTuple):
     @property
     def columns(self) -> dict[str, float]:
         """What a table of predictions has besides its keys, by name."""
-        return dict.fromkeys((self.point, "std", "lower", "upper"), 0.0)
+        return dict.fromkeys((self.point, *SPREADS), 0.0)
 
 
 def predict_frame(cells: Any, asked: Asked) -> Any:
     """`predict_table` for a Dask DataFrame: another one, made by the workers when it is needed."""
     from bayesring.engine.dask import map_frames
 
+    check_frame(cells, "cells")
     names = list(asked.model.labels_.names)
     if not (asked.exposure is None or np.ndim(asked.exposure) == 0):
         raise ValueError(
@@ -133,15 +183,32 @@ def predict_frame(cells: Any, asked: Asked) -> Any:
     return map_frames(_predicted, cells, _for_workers(asked), meta.iloc[:0])
 
 
+def count_gaps(cluster: Cluster, frame: Any, value: str, point: str) -> int:
+    """How many rows of a Dask DataFrame have no value; they must be there, and can be filled."""
+    check_new_columns(nw.from_native(frame._meta, eager_only=True), (point, *SPREADS))
+    parts = cluster.read_frames(gaps_in_part, frame[[value]], value)()
+    gaps = int(sum(cluster.results(parts)))
+    if not gaps:
+        raise ValueError(
+            f"there is nothing to fill: column {value!r} has a value in every row; on a cluster, "
+            "list the cells to fill as rows without one."
+        )
+    return gaps
+
+
+def gaps_in_part(part: Any, number: int, value: str) -> int:
+    """How many rows of partition `number` have no value; runs on a worker."""
+    return int(np.isnan(_values(part, value)).sum())
+
+
+def _values(part: Any, value: str) -> FloatArray:
+    return values_of(nw.from_native(part, eager_only=True), value)
+
+
 def fill_frame(frame: Any, asked: Asked) -> Any:
     """The rows of a Dask DataFrame with the statistics of those without a value."""
     from bayesring.engine.dask import map_frames
 
-    for name in asked.columns:
-        if name in frame.columns:
-            raise ValueError(
-                f"the table already has a column {name!r}, which the result needs; rename it first."
-            )
     meta = frame._meta.assign(**asked.columns)
     return map_frames(_filled, frame, _for_workers(asked), meta.iloc[:0])
 
@@ -169,7 +236,7 @@ def _filled(part: Any, asked: Asked) -> Any:
     labels = asked.model.labels_
     if not len(part):
         return part.assign(**asked.columns)
-    values = part[labels.value].to_numpy(dtype=float, na_value=np.nan)
+    values = _values(part, labels.value)
     gaps = np.isnan(values)
     found = {name: values.copy() for name in asked.columns}
     found["std"] = np.zeros(len(values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,6 +69,10 @@ def settled_for_rows(settings: Settings, survey: Survey, share: Any) -> Settings
     names = survey.labels.names
     refuse_order(settings, "files")
     sharing(settings, pairs_of(share, names), names)
+    try:
+        settings.model.likelihood.units_from(survey.moments)
+    except ValueError as error:  # of the smallest and the largest value, which have no row
+        raise ValueError(re.sub(r" in row \d+", "", str(error))) from None
     return settings.bound(survey.moments, names, survey.shape)
 
 

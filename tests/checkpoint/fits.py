@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from bayesring.model.rank import StrandGrowth
 from bayesring.priors import NormalGamma
 
 SHAPE = (12, 9, 8)
+BEGUN = 500
+"""Observations of a model that goes on with others."""
 FITS: dict[str, dict[str, Any]] = {
     "gibbs": {"warmup": 80, "draws": 30, "chains": 3},
     "gibbs, binary": {"likelihood": "bernoulli", "warmup": 80, "draws": 20, "chains": 2},
@@ -30,6 +34,13 @@ FITS: dict[str, dict[str, Any]] = {
     "online EM": {
         "inference": "online-em",
         "rank": StrandGrowth(most=8, fewest=8),
+        "epochs": 12,
+        "draws": 20,
+        "chains": 2,
+    },
+    "online EM, more": {
+        "inference": "online-em",
+        "rank": 2,
         "epochs": 12,
         "draws": 20,
         "chains": 2,
@@ -67,7 +78,19 @@ def run(
     if "Parquet" in name:
         assert source is not None
         return ring.fit(source, modes=["a", "b", "c"], value="y", **keep)
-    return ring.fit(*data(name), **keep)
+    X, y = data(name)
+    if "more" in name:
+        goes_on = copy.deepcopy(begun(name)).set_params(n_jobs=n_jobs)
+        return goes_on.partial_fit(X[BEGUN:], y[BEGUN:], **keep)
+    return ring.fit(X, y, **keep)
+
+
+@cache
+def begun(name: str) -> TensorRing:
+    """A model of the first observations, which the fit of that name goes on with."""
+    X, y = data(name)
+    ring = TensorRing(random_state=3, progress=False, n_jobs=1, **FITS[name])
+    return ring.fit(X[:BEGUN], y[:BEGUN])
 
 
 def fingerprint(ring: TensorRing) -> str:

@@ -16,7 +16,7 @@ from bayesring.checkpoint.trees import take_apart
 from bayesring.data.observations import Observations, in_order
 from bayesring.data.splitting import hold_out
 from bayesring.engine.streams import Streams
-from bayesring.infer import folds, gibbs
+from bayesring.infer import em, folds, gibbs
 from bayesring.infer.chain import Chain, explore
 from bayesring.infer.length import Length
 from bayesring.infer.problem import Problem, make_problem
@@ -300,3 +300,45 @@ def test_chains_of_unequal_length_can_be_judged_and_reported(
     assert dict(tree["posterior"].sizes)["draw"] == 12
     ring.report(tmp_path / "report.html", progress=False)
     ring.save(tmp_path / "model.ring")
+
+
+def test_a_model_that_goes_on_keeps_one_call_in_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call keeps its fit, a later one what it learns; the same call is done at once."""
+    X, y = data("")
+    quick: dict[str, Any] = {"epochs": 2, "warmup": 5, "draws": 4, "chains": 1, "rank": 1}
+    folders = [tmp_path / str(each) for each in range(3)]
+
+    def stream() -> TensorRing:
+        ring = TensorRing(inference="online-em", progress=False, **quick)
+        ring.partial_fit(X[:300], y[:300], checkpoint=folders[0])
+        return ring.partial_fit(X[300:], y[300:], checkpoint=folders[1])
+
+    whole = stream()
+    monkeypatch.setattr(em, "add", None)  # nothing is learned again
+    monkeypatch.setattr(gibbs, "step", None)
+    again = stream()
+    assert again.seed_ == whole.seed_
+    assert fingerprint(again) == fingerprint(whole)
+    with pytest.raises(ValueError, match="belongs to a fit with other data"):
+        again.partial_fit(X[300:], y[300:], checkpoint=folders[1])
+    with pytest.raises(ValueError, match="checkpoint_every must be a number of seconds"):
+        again.partial_fit(X[:9], y[:9], checkpoint=folders[2], checkpoint_every=-1)
+
+
+def test_a_classifier_that_goes_on_keeps_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data("binary")
+    quick: dict[str, Any] = {"epochs": 2, "warmup": 5, "draws": 4, "chains": 1, "rank": 1}
+
+    def stream() -> TensorRing:
+        ring = TensorRingClassifier(inference="online-em", progress=False, **quick)
+        ring.partial_fit(X[:300], y[:300], classes=[0, 1], checkpoint=tmp_path / "1")
+        return ring.partial_fit(X[300:], y[300:], checkpoint=tmp_path / "2")
+
+    whole = stream()
+    monkeypatch.setattr(em, "add", None)
+    monkeypatch.setattr(gibbs, "step", None)
+    assert fingerprint(stream()) == fingerprint(whole)

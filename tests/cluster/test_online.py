@@ -18,7 +18,9 @@ from bayesring.data import batches
 from bayesring.data.parquet import Coding, lanes, shuffling
 from bayesring.data.parquet.frames import FramePartition
 from bayesring.engine import dask as module
+from bayesring.engine import remoterows
 from bayesring.engine.dask import ClusterLost
+from bayesring.engine.gradients import BatchSums
 from bayesring.engine.remoteframes import SpreadFrame, tally_partition
 from bayesring.infer import members, online
 from tests.cluster.local import MODES, OPTIONS, kill_one, long_table, same_draws, start
@@ -76,8 +78,25 @@ def same(one, other):
         np.testing.assert_array_equal(one.held_out_.mean, other.held_out_.mean)
 
 
-def test_small_batches_of_files(client, log):
+def test_small_batches_of_files(client, log, monkeypatch):
+    """Rows come from the workers in every pass; few would come once."""
+    monkeypatch.setattr(remoterows, "FEW", 0)
     same(fit(log), fit(log, client=client))
+
+
+@pytest.mark.parametrize("few", [0, 100])
+def test_rows_come_in_the_order_that_is_asked_for(few):
+    """Of one lane: row groups apart from each other, and next to each other."""
+    rows = np.arange(18, dtype=np.int32).reshape(9, 2)
+    lane = remoterows.CodedLane(rows, ((2,), (3,), (1, 3)))
+    here = [lane] if len(rows) <= few else None
+    held = remoterows.HeldLanes([lane], [lane.sizes], [slice(0, 3)], here)
+    cluster = Serial()
+    for order, expected in (([2, 0], [5, 6, 7, 8, 0, 1]), ([1, 2, 0], [2, 3, 4, 5, 6, 7, 8, 0, 1])):
+        pool = np.zeros_like(rows)
+        placed = remoterows.RemoteLane(cluster, held, order).fill(pool)
+        np.testing.assert_array_equal(pool[:placed], rows[expected])
+    assert bool(cluster.names) == (here is None)
 
 
 @pytest.mark.usefixtures("large")
@@ -136,11 +155,13 @@ def test_any_number_of_workers(log, n_workers):
 
 @pytest.mark.ci
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("size", [64, 200])
-def test_the_scheduler_is_lost(log, tmp_path, monkeypatch, size):
-    """A clear error; with a checkpoint, the fit goes on elsewhere and ends with the same bits."""
-    here, state = fit(log, batch_size=size, epochs=8), tmp_path / "state"
-    given = {"batch_size": size, "epochs": 8, "checkpoint": state, "checkpoint_every": 0.0}
+def test_the_scheduler_is_lost(log, tmp_path, monkeypatch):
+    """A clear error; with a checkpoint, the fit goes on elsewhere and ends with the same bits.
+
+    Batches are large: small ones of few rows are mixed by the driver and need nobody else.
+    """
+    here, state = fit(log, batch_size=200, epochs=8), tmp_path / "state"
+    given = {"batch_size": 200, "epochs": 8, "checkpoint": state, "checkpoint_every": 0.0}
     scheduler = start("scheduler", tmp_path / "address", "--host", "127.0.0.1", "--port", "0")
     alone = "--nthreads", "1", "--no-nanny", "--death-timeout", "5", "--host", "127.0.0.1"
     worker = start("worker", tmp_path / "address", *alone)
@@ -199,6 +220,7 @@ CUTS = [180, 500, 500, 833, 1_300, 1_666, 2_000]
 
 
 @pytest.mark.usefixtures("large", "many")
+@pytest.mark.ci
 def test_partitions_are_row_groups(client, rng, tmp_path):
     """A large Dask DataFrame is as files with these row groups, here or there."""
     frame = long_table(rng, 2_400)
@@ -277,3 +299,22 @@ def test_missing_and_odd_columns(rng):
         np.testing.assert_array_equal(own, its)
     with pytest.raises(ValueError, match=r"^Partition 0, column 'y': holds .*, but numbers are"):
         partition(frame.assign(y="1"))
+
+
+def test_sums_of_batches_have_all_their_parts():
+    one = BatchSums(np.array([1.0]), np.array([2.0]), np.array([3.0]), np.array([4]))
+    both = one.copy().plus(one.plus(one.copy()))
+    for number, part in enumerate(both, start=1):
+        np.testing.assert_array_equal(part, [3 * number])
+
+
+def test_lanes_are_coded_again_in_other_units(log):
+    """And again without other rows."""
+    rows = remoterows.SpreadFiles(Serial(), log, MODES, "y")
+    labels = rows.survey().labels
+    first = rows._hold(Coding(labels, 0.0, 1.0), np.empty(0, dtype=np.int64))
+    other = rows._hold(Coding(labels, 1.0, 2.0), np.empty(0, dtype=np.int64))
+    fewer = rows._hold(Coding(labels, 1.0, 2.0), np.array([0, 1]))
+    values, others = (held.futures[0].rows[:, -1].view(np.float32) for held in (first, other))
+    np.testing.assert_allclose(others, (values - 1) / 2, atol=1e-6)
+    assert len(fewer.futures[0].rows) == len(values) - 2

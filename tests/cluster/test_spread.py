@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from bayesring.data.blocks import blocks_of_modes
 from bayesring.data.inputs import observe
 from bayesring.data.moments import moments_of
 from bayesring.data.observations import standardised
-from bayesring.data.partitions import table_part
+from bayesring.data.rowparts import table_part
 from bayesring.data.splitting import hold_out, rejoin
 from bayesring.data.tables import Columns
 from bayesring.engine import spread as module
@@ -198,3 +198,26 @@ def test_tasks_do_not_grow_with_partitions(rng):
     found.lay_out(100, [True] * 3)
     builds, parts = 2 * module.SORTS, 2 * module.PARTS_PER_THREAD
     assert len(found.cluster.names) <= 3 * (builds * (parts + 1) + 5 * parts + 2)
+
+
+def test_reductions_lose_nothing():
+    """More pieces than one task takes, in several rounds."""
+    for n in (1, 8, 9, 20, 70):
+        joined = Serial().reduce("join", lambda parts: [*chain(*parts)], [[k] for k in range(n)])
+        assert joined == list(range(n))
+
+
+def test_moments_of_what_was_observed_itself(rng):
+    """Units come from values, not from what stands for those of which only an end is known."""
+    frame = table(rng, 60).dropna()
+    frame["lower"] = np.where(np.arange(len(frame)) % 3 == 0, 50.0, np.nan)
+    frame.loc[frame["lower"].notna(), "y"] = np.nan
+    extras = {"value_lower": "lower"}
+    parts = [frame[:20], frame[20:]]
+
+    def read():
+        return [table_part(each, n, COLUMNS, extras) for n, each in enumerate(parts)]
+
+    spread, _ = spread_over(Serial(), read, MODES, "y")
+    assert spread.seen == moments_of(frame["y"].dropna().to_numpy())
+    assert spread.moments.largest == 50.0

@@ -120,4 +120,18 @@ CHECKPOINT = [
         "elif isinstance(tree, tuple):",
         (FAULTS + "test_classes_are_found_wherever_they_are",),
     ),
+    Mutant(
+        "what new observations taught is not kept",
+        "infer/online.py",
+        "        course.checkpoint.keep(piece, learned, always=True)\n",
+        "",
+        (RESUME + "test_a_model_that_goes_on_keeps_one_call_in_a_folder",),
+    ),
+    Mutant(
+        "a model that knows more goes on with the folder of one that knew less",
+        "fitting.py",
+        "digest(*before, *all_values, *_parts_of_data(data, axes))",
+        "digest(*_parts_of_data(data, axes))",
+        (RESUME + "test_a_model_that_goes_on_keeps_one_call_in_a_folder",),
+    ),
 ]

@@ -8,6 +8,8 @@ SPREAD = "tests/cluster/test_spread.py::"
 BLOCKS = (SPREAD + "test_blocks_are_those_of_the_whole",)
 HELD = (SPREAD + "test_the_same_cells_are_held_out",)
 SENT = ("tests/cluster/test_cluster.py::test_a_core_is_sent_when_it_has_changed",)
+HOSTILE = "tests/cluster/test_hostile.py::"
+CHANGED = "tests/cluster/test_changed_files.py::"
 ONLINE = "tests/cluster/test_online.py::"
 LARGE = (ONLINE + "test_large_batches_of_files",)
 FRAMES = (ONLINE + "test_partitions_are_row_groups",)
@@ -103,5 +105,133 @@ CLUSTER = [
         "task = task._replace(flat=task.flat._replace(flat=task.flat.flat.copy()))  # it will move",
         "pass",
         (ONLINE + "test_large_batches_of_arrays",),
+    ),
+    Mutant(
+        "work that was lost with its worker is not done again",
+        "engine/dask.py",
+        """                if future.status == "error":
+                    future.retry()""",
+        """                if future.status == "nothing":
+                    future.retry()""",
+        (HOSTILE + "test_work_that_was_lost_is_done_again",),
+    ),
+    Mutant(
+        "blocks that could not be read are not read again",
+        "engine/dask.py",
+        'elif group.blocks.status == "error":',
+        "elif False:",
+        (HOSTILE + "test_work_that_was_lost_is_done_again",),
+    ),
+    Mutant(
+        "held-out cells rejoin blocks in memory that are not there",
+        "engine/dask.py",
+        "if first.source is not None:",
+        "if first.source is None:",
+        (HOSTILE + "test_work_that_was_lost_is_done_again",),
+    ),
+    Mutant(
+        "units come from what stands for censored values",
+        "engine/spread.py",
+        "moments = tally.moments(of_all), seen.moments(of_seen)",
+        "moments = tally.moments(of_all), tally.moments(of_all)",
+        (SPREAD + "test_moments_of_what_was_observed_itself",),
+    ),
+    Mutant(
+        "surveys of every ninth partition are lost",
+        "engine/spread.py",
+        "for first in range(0, len(pieces), FAN_IN)",
+        "for first in range(0, len(pieces), FAN_IN + 1)",
+        (SPREAD + "test_reductions_lose_nothing",),
+    ),
+    Mutant(
+        "rows between two row groups of a lane are sent, too",
+        "engine/remoterows.py",
+        "wanted[-1][0] == lane and wanted[-1][1][-1][1] == begin",
+        "wanted[-1][0] == lane",
+        (ONLINE + "test_rows_come_in_the_order_that_is_asked_for",),
+    ),
+    Mutant(
+        "times with and without a zone are one key",
+        "data/partitions.py",
+        'if levels.dtype.kind == "M" and len({zone is None for zone in zones}) > 1:',
+        "if False:",
+        (HOSTILE + "test_partitions_that_do_not_fit_together",),
+    ),
+    Mutant(
+        "values of all partitions together are not checked",
+        "engine/spread.py",
+        "likelihood.check(np.array([self.moments.smallest, self.moments.largest]))",
+        "pass",
+        (HOSTILE + "test_partitions_that_do_not_fit_together",),
+    ),
+    Mutant(
+        "a wrong value has the row that it has among the known ones",
+        "data/rowparts.py",
+        "row = int(np.flatnonzero(np.unpackbits(self.known))[int(found[0])])",
+        "row = int(found[0])",
+        (HOSTILE + "test_the_row_of_a_wrong_value_is_that_of_its_partition",),
+    ),
+    Mutant(
+        "a wrong value of a later file has the row of the first",
+        "data/rowparts.py",
+        "own = first + row - int(ends[ends <= row].max(initial=0))",
+        "own = first + row",
+        (HOSTILE + "test_the_row_of_a_wrong_value_is_that_of_its_partition",),
+    ),
+    Mutant(
+        "the first partition decides where labels lie",
+        "data/sitecolumns.py",
+        "joint.append(PlacesOfKey.of(nw.concat(frames), key, pair))",
+        "joint.append(several[0])",
+        (HOSTILE + "test_partitions_say_together_where_labels_lie",),
+    ),
+    Mutant(
+        "statistics of half a batch are lost",
+        "engine/gradients.py",
+        "return self._replace(statistics=self.statistics + other.statistics)",
+        "return self",
+        (ONLINE + "test_sums_of_batches_have_all_their_parts",),
+    ),
+    Mutant(
+        "rows of half a batch are not counted",
+        "engine/gradients.py",
+        "np.add(self.counts, other.counts, out=self.counts)",
+        "pass",
+        (ONLINE + "test_sums_of_batches_have_all_their_parts",),
+    ),
+    Mutant(
+        "lanes keep the units of an earlier fit",
+        "engine/remoterows.py",
+        "if self._held is None or self._held[0] != known:",
+        "if self._held is None:",
+        (ONLINE + "test_lanes_are_coded_again_in_other_units",),
+    ),
+    Mutant(
+        "another file of the same size is read",
+        "data/parquet/footers.py",
+        "if found.st_mtime_ns != self.modified:",
+        "if False:",
+        (CHANGED + "test_other_values_of_the_same_size",),
+    ),
+    Mutant(
+        "copies of files on other machines are refused",
+        "data/parquet/footers.py",
+        "same = same and found.st_ctime_ns < self.opened - GRAIN",
+        "same = False",
+        (CHANGED + "test_copies_on_other_machines_and_files_that_come_later",),
+    ),
+    Mutant(
+        "files that came later move the others",
+        "data/parquet/reading.py",
+        "self._paths = [own.path for own in stamps] or find_files(self.path)",
+        "self._paths = find_files(self.path)",
+        (CHANGED + "test_copies_on_other_machines_and_files_that_come_later",),
+    ),
+    Mutant(
+        "patterns of files are names of files on a cluster",
+        "engine/dask.py",
+        "found = list(map(str, find_files(path))) if is_pattern(str(path)) else path",
+        "found = path",
+        (HOSTILE + "test_patterns_and_folders_that_are_keys",),
     ),
 ]

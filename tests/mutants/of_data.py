@@ -14,6 +14,7 @@ COMPLETION = "tests/test_completion.py::"
 WRITING_STORES = "tests/test_writing_stores.py::"
 WRITING_LEFTOVERS = "tests/test_writing_leftovers.py::"
 COMPLETION_TABLES = "tests/test_completion_tables.py::"
+KNOWN_CELLS = "tests/test_known_cells.py::"
 HELD_OUT = FILES + "test_held_out_rows_are_neither_learned_from_nor_chosen_by"
 
 DATA = [
@@ -223,8 +224,8 @@ DATA = [
     Mutant(
         "appended rows get the values of the gaps",
         "data/longtables.py",
-        "np.concatenate([self.coded.coords[self._asked], self.appended])",
-        "np.concatenate([self.appended, self.coded.coords[self._asked]])",
+        "np.concatenate([self.coded.coords[self.asked], self.appended])",
+        "np.concatenate([self.appended, self.coded.coords[self.asked]])",
         (COMPLETION_TABLES + "test_gaps_and_absent_cells_get_their_own_predictions",),
     ),
     Mutant(
@@ -332,5 +333,19 @@ DATA = [
         "return finite and bool(np.all(steps > 0) or np.all(steps < 0))",
         "return finite",
         ("tests/test_order.py::test_wrong_positions",),
+    ),
+    Mutant(
+        "a count of another exposure is taken for this one",
+        "data/longtables.py",
+        "        if self.exposed:\n",
+        "        if False:\n",
+        (KNOWN_CELLS + "test_rows_of_a_cell_known_for_another_exposure_are_predicted",),
+    ),
+    Mutant(
+        "a missing error counts as an error of one where it is needed, too",
+        "data/extras.py",
+        "np.where(rows & np.isnan(numbers), 1.0, numbers)",
+        "np.where(np.isnan(numbers), 1.0, numbers)",
+        (KNOWN_CELLS + "test_a_missing_error_of_a_known_value_is_refused",),
     ),
 ]

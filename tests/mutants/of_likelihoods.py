@@ -99,6 +99,20 @@ KINDS = [
         (CHANCES + "test_the_approximation_is_that_of_the_draws",),
     ),
     Mutant(
+        "binary: sharper draws move the mean probability",
+        "likelihoods/bernoulli.py",
+        "if not curve and scatter != 1.0:",
+        "if not curve and scatter == 1.0:",
+        (CHANCES + "test_a_factor_does_not_move_the_mean_probability",),
+    ),
+    Mutant(
+        "binary: a few values shift all probabilities",
+        "model/chances.py",
+        "slope = float((values - now).sum()) - shift / BELIEF**2",
+        "slope = float((values - now).sum())",
+        (CHANCES + "test_a_shift_needs_values",),
+    ),
+    Mutant(
         "binary: the curve may fall",
         "model/chances.py",
         "curve = np.maximum.accumulate(KNOTS + shifts)",

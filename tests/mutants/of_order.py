@@ -19,6 +19,7 @@ PROCESS = (MAP + "test_slice_prior_is_the_precision_of_the_process",)
 PASSES = (MAP + "test_patches_of_a_pass_do_not_depend_on_each_other",)
 PLACES = (MAP + "test_new_places_are_drawn_from_the_conditional",)
 SITES = "tests/test_sites.py::"
+ADDED = "tests/test_new_positions.py::"
 NEW = (CIRCLE + "test_new_positions_are_drawn_from_the_conditional",)
 
 ORDER = [
@@ -161,5 +162,33 @@ ORDER = [
         "flat = np.cos(latitude)",
         "flat = np.ones(len(latitude))",
         (SITES + "test_distances_on_the_globe",),
+    ),
+    Mutant(
+        "new positions may contradict the known ones",
+        "data/positions.py",
+        "        if len(differ):\n",
+        "        if False:\n",
+        (ADDED + "test_wrong_positions",),
+    ),
+    Mutant(
+        "new coordinates may lie between known ones, whose numbers then change",
+        "data/positions.py",
+        "if places is None or not _in_line(places):",
+        "if places is None:",
+        (ADDED + "test_wrong_positions",),
+    ),
+    Mutant(
+        "positions of new coordinates are ignored",
+        "growing.py",
+        "wider = labels if positions is None else placed_more(labels, positions, known, shape)",
+        "wider = labels",
+        (ADDED + "test_new_coordinates_lie_where_they_are_said_to",),
+    ),
+    Mutant(
+        "two labels may lie at one place",
+        "data/sites.py",
+        "if not sites._replace(places=places).usable and sites.usable:",
+        "if False:",
+        (ADDED + "test_places_on_a_map",),
     ),
 ]

@@ -165,8 +165,8 @@ REPORT = [
     Mutant(
         "means of repeated observations are their sums",
         "report/cells.py",
-        "means = np.divide(sums, counts,",
-        "means = np.divide(sums, np.minimum(counts, 1),",
+        "means = np.divide(sums, shares,",
+        "means = np.divide(sums, np.minimum(shares, 1),",
         (NUMBERS + "test_a_part_shows_observed_values_and_means_of_repeated_ones",),
     ),
     Mutant(
@@ -196,5 +196,19 @@ REPORT = [
         "\"float('inf')\" if value == inf else repr(value)",
         "repr(value)",
         (PAGE + "test_infinite_settings_can_be_run_again",),
+    ),
+    Mutant(
+        "every count is a surprise whose exposure is not one",
+        "report/cells.py",
+        "posterior.described(coords, (), given=given)",
+        "posterior.described(coords, ())",
+        ("tests/report/test_page.py::test_counts_are_compared_with_those_of_their_own_exposure",),
+    ),
+    Mutant(
+        "pictures show counts beside rates",
+        "report/cells.py",
+        "np.bincount(flat, weight * exposure, prod(sizes))",
+        "np.bincount(flat, weight, prod(sizes))",
+        ("tests/report/test_page.py::test_counts_are_compared_with_those_of_their_own_exposure",),
     ),
 ]

@@ -162,15 +162,15 @@ PUBLIC = [
     Mutant(
         "completions ignore their level",
         "completion.py",
-        "shown.summarise(coords, level, point=point)",
-        "shown.summarise(coords, 0.9, point=point)",
+        "shown.summarise(coords, level, point=point, given=given)",
+        "shown.summarise(coords, 0.9, point=point, given=given)",
         ("tests/test_completion.py::test_intervals_have_the_level_asked_for",),
     ),
     Mutant(
         "medians are means",
         "completion.py",
-        "shown.summarise(coords, level, point=point)",
-        "shown.summarise(coords, level)",
+        "shown.summarise(coords, level, point=point, given=given)",
+        "shown.summarise(coords, level, given=given)",
         ("tests/test_point.py::test_an_array_is_filled_with_medians",),
     ),
     Mutant(
@@ -238,5 +238,12 @@ DATASETS = [
         "10 ** (-snr / 20) * rng",
         "10 ** (-snr / 10) * rng",
         ("tests/test_synthetic.py::test_noise_and_missing_cells_are_as_asked",),
+    ),
+    Mutant(
+        "gaps are filled with counts of an exposure of one",
+        "completion.py",
+        "shown.summarise(coords, level, point=point, given=given)",
+        "shown.summarise(coords, level, point=point)",
+        ("tests/test_known_cells.py::test_a_gap_is_filled_with_the_count_of_its_own_exposure",),
     ),
 ]

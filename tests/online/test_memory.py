@@ -84,6 +84,7 @@ def test_files_are_not_gone_through_for_a_ring_that_cannot_fit(data, passes, tri
 
 @pytest.mark.parametrize(("source", "rings"), [("files", 1), ("memory", 2)])
 @pytest.mark.parametrize("fit", [1, 2, 3])
+@pytest.mark.ci
 def test_as_many_draws_as_fit(data, source, rings, fit):
     """In float32, so two for one in float64. Seen to fail: two draws at least, as it once was."""
     budget = rings * (fit * draw_bytes(1, 3) + 7)
@@ -152,6 +153,6 @@ def test_warmup_counts_scans_or_is_refused(data):
         for warmup in (7, "auto")
     ]
     assert scans == [[8, 9, 10, 11], [81, 82, 83, 84]]
-    message = "warmup=7 is for chains, but inference='online-em' runs none for files"
+    message = "warmup=7 is for chains, but inference='online-em' runs none for files or a cluster"
     with pytest.raises(ValueError, match=message):
         make(1, epochs=1, warmup=7).fit(data["files"], **NAMED)

@@ -44,6 +44,7 @@ def test_the_first_call_fits(data):
     np.testing.assert_array_equal(one.predict(X[:50]), two.predict(X[:50]))
 
 
+@pytest.mark.ci
 def test_draws_keep_to_their_memory(data, monkeypatch):
     """However many rings there would be for so many observations.
 

@@ -71,8 +71,8 @@ def verbs(scene):
         return members.train(member, rows, course, "ring-0").estimate
 
     def learn_more(estimate):
-        wider = setting.likelihood, setting.prior, LEARNING, ONE_THREAD
-        (new,), _ = online.learn_more([estimate], more, *wider)
+        wider = course._replace(judged=more)
+        (new,), _ = online.learn_more([estimate], wider, setting.likelihood)
         return new
 
     return {

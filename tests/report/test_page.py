@@ -365,3 +365,36 @@ def test_large_tensors_have_small_pages(tmp_path):
     page = ring.report(tmp_path / "page.html", progress=False)
     assert page.stat().st_size < 5e6
     assert "To keep the page small, it shows" in page.read_text()
+
+
+def test_counts_are_compared_with_those_of_their_own_exposure():
+    """A count of ten hours is no surprise beside the rate of one, and pictures show rates."""
+    rng = np.random.default_rng(0)
+    X = np.indices((6, 5, 4)).reshape(3, -1).T
+    hours = rng.choice([1.0, 10.0], len(X))
+    ring = TensorRing(1, likelihood="poisson", **QUICK)
+    fitted = ring.fit(X, rng.poisson(5 * hours), exposure=hours)._fitted()
+    found = contents.gather(fitted, lambda _: None)
+    assert np.abs(found.surprises.distance).max() < 4
+    np.testing.assert_array_equal(
+        found.part.observed,
+        (ring.observed_.values / ring.observed_.given.exposure).reshape(6, 5, 4),
+    )
+    page = render(fitted, lambda _: None)
+    assert "counts are those of an exposure of one." in page
+    assert "Expected counts are those of the exposure of each." in page
+
+
+def test_repeated_observations_count_by_their_weight():
+    X = np.indices((3, 3, 3)).reshape(3, -1).T
+    X, y = np.concatenate([X, X[:1], X[:1], X[:1]]), np.concatenate([np.arange(27.0), [0, 0, 8]])
+    ring = TensorRing(1, **QUICK).fit(X, y)
+    found = contents.gather(ring._fitted(), lambda _: None)
+    assert found.part.observed[0, 0, 0] == 2.0
+
+
+def test_labels_along_charts_are_evenly_spread():
+    for n in range(1, 60):
+        steps = np.diff(svg.label_places([str(each) for each in range(n)]))
+        assert len(set(steps.tolist())) <= 1
+        assert len(steps) <= 5

@@ -16,7 +16,15 @@ from rich.table import Table
 from bayesring.command import ending
 from bayesring.command import options as opt
 from bayesring.command.ending import INTERRUPTED, UNBELIEVABLE, interruptible
-from bayesring.command.groups import Fitting, Keeping, Text, TextOfKeys, ungrouped
+from bayesring.command.groups import (
+    Fitting,
+    Keeping,
+    OfCells,
+    OfValues,
+    Text,
+    TextOfKeys,
+    ungrouped,
+)
 from bayesring.command.screen import console, show
 from bayesring.command.where import Where
 
@@ -63,6 +71,7 @@ def complete(
     point: opt.Point = "mean",
     likelihood: opt.Likelihood = "auto",
     model: Annotated[str | None, typer.Option(help="Also save the model, as fit does.")] = None,
+    known: OfCells,
     fitting: Fitting,
     where: Where,
     keeping: Keeping,
@@ -79,7 +88,7 @@ def complete(
     """Fill the missing values of IN, each with an error bar and an interval."""
     from bayesring.command.workflows import Reading, complete_file, preview_file
 
-    reading = Reading(text.dialect(), opt.mask_in(mask))
+    reading = Reading(text.dialect(), opt.mask_in(mask), known.extras())
     if dry_run:
         names, shared = opt.names_in(modes), opt.share_in(fitting.share)
         found = preview_file(source, names, value, fill, likelihood, reading, shared)
@@ -117,6 +126,7 @@ def fit(
     modes: opt.Modes = None,
     value: opt.Value = None,
     likelihood: opt.Likelihood = "auto",
+    known: OfValues,
     fitting: Fitting,
     where: Where,
     keeping: Keeping,
@@ -137,7 +147,7 @@ def fit(
         likelihood=likelihood,
         progress=not quiet,
         safety=keeping.safety(force),
-        reading=Reading(text.dialect()),
+        reading=Reading(text.dialect(), extras=known.extras()),
         **fitting.settings(),
     )
     show(summary, as_json, quiet, output)
@@ -155,6 +165,7 @@ def predict(
     output: opt.Output = None,
     level: opt.Level = 0.9,
     point: opt.Point = "mean",
+    exposure: opt.Exposure = None,
     where: Where,
     text: TextOfKeys,
     safe_cells: opt.SafeCells = False,
@@ -173,6 +184,7 @@ def predict(
         target,
         level=level,
         point=point,
+        exposure=exposure,
         safe_cells=safe_cells,
         dialect=text.dialect(),
         force=force,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 import warnings
 from collections.abc import Sequence
@@ -16,10 +15,18 @@ from bayesring.command.where import Where
 from bayesring.data.dialects import Dialect
 from bayesring.data.files import is_parquet
 from bayesring.data.kinds import Choice, choose_by_moments
-from bayesring.data.writing import check_destination
+from bayesring.data.writing import PARQUET, check_destination, replacing
 from bayesring.estimator import TensorRing
 from bayesring.loading import load
-from bayesring.oncluster import Asked, fill_frame, observe_on, open_cluster
+from bayesring.oncluster import (
+    FILLED,
+    Asked,
+    count_gaps,
+    fill_frame,
+    observe_on,
+    open_cluster,
+)
+from bayesring.wording import reason_of
 
 
 def complete_file(where: Where, source: str, target: str, **given: Any) -> dict[str, Any]:
@@ -57,6 +64,8 @@ def _fit(
         raise ValueError("a cluster needs --modes, the key columns, and --value, the values.")
     if features:
         raise ValueError("--features are for data in memory, but a cluster reads files.")
+    for name in reading.extras:
+        raise ValueError(f"{name} is for data in memory, but a cluster reads files.")
     if fill != "missing" or reading.mask is not None:
         raise ValueError("a cluster fills rows without a value; list the cells to fill as rows.")
     if safety.partial:
@@ -67,11 +76,15 @@ def _fit(
         check_destination(model)
         check_replaced(model, "model", safety.force)
     target = None if output is None else _free(output)
+    source_frame: Any = None
     check_level(level)
     check_point(point)
     with where.open() as client, warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always", UserWarning)
         cluster = open_cluster(client)
+        if target is not None:
+            source_frame = cluster.files_frame(Path(source))
+            count_gaps(cluster, source_frame, value, point)
         if settings.get("inference") == "online-em":
             from bayesring.engine.remoterows import SpreadFiles
 
@@ -91,9 +104,8 @@ def _fit(
         if model is not None:
             ring.save(model)
         if target is not None:
-            from bayesring.engine.dask import read_frame
-
-            _write(fill_frame(read_frame(Path(source)), Asked(ring, level, point=point)), target)
+            notes = [*notes, FILLED]
+            _write(fill_frame(source_frame, Asked(ring, level, point=point)), target)
     return {
         "input": source,
         **({} if output is None else {"output": output, "level": level}),
@@ -120,6 +132,8 @@ def predict_file(
 ) -> dict[str, Any]:
     """Predict the cells that Parquet data list; writes a folder of Parquet files."""
     _check_parquet(source, given["dialect"], given["safe_cells"])
+    if given.get("exposure") is not None:
+        raise ValueError("--exposure is for data in memory, but a cluster reads files.")
     check_level(level)
     check_point(point)
     ring, target = load(model), _free(output)
@@ -146,12 +160,14 @@ def _free(output: str) -> Path:
         raise ValueError("a cluster writes a folder of Parquet files: name it with -o.")
     if Path(output).exists():
         raise ValueError(f"{output} exists; a cluster writes a new folder of Parquet files.")
-    return Path(output)
+    return check_destination(output)
 
 
 def _write(frame: Any, target: Path) -> None:
     """Write a Dask DataFrame; the folder has its name only when it is whole."""
-    partial = target.with_name(f".{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    frame.to_parquet(partial, write_index=False)
-    partial.rename(target)
+    with replacing(target, PARQUET) as partial:
+        try:
+            frame.to_parquet(partial, write_index=False)
+        except OSError as error:
+            raise OSError(f"{target} could not be written: {reason_of(error)}.") from None
+        _free(str(target))  # nobody else has made it meanwhile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import traceback
@@ -44,6 +45,9 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
 def run(app: typer.Typer) -> None:
     """Run a command and exit."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a label
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:

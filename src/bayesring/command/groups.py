@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, NamedTuple, get_type_hints
 
@@ -43,6 +43,41 @@ class Fitting(NamedTuple):
             "random_state": self.seed,
             "n_jobs": self.jobs,
         }
+
+
+class OfCells(NamedTuple):
+    """Columns that say more of the cells of a table, those to fill among them."""
+
+    exposure: opt.Exposure = None
+    weight: opt.Weight = None
+    value_error: opt.ValueError_ = None
+
+    def extras(self) -> dict[str, str]:
+        """The same as arguments in Python."""
+        return extras_in(self._asdict())
+
+
+class OfValues(NamedTuple):
+    """Columns that say more of the values of a table."""
+
+    exposure: opt.Exposure = None
+    weight: opt.Weight = None
+    value_error: opt.ValueError_ = None
+    value_lower: opt.ValueLower = None
+    value_upper: opt.ValueUpper = None
+
+    def extras(self) -> dict[str, str]:
+        """The same as arguments in Python."""
+        return extras_in(self._asdict())
+
+
+def extras_in(options: Mapping[str, str | None]) -> dict[str, str]:
+    """Columns that were named, by their arguments in Python."""
+    return {
+        "sample_weight" if name == "weight" else name: column
+        for name, column in options.items()
+        if column is not None
+    }
 
 
 class Keeping(NamedTuple):

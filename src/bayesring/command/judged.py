@@ -47,6 +47,7 @@ def predict_file(
     *,
     level: float = 0.9,
     point: str = "mean",
+    exposure: str | None = None,
     safe_cells: bool = False,
     dialect: Dialect = PLAIN,
     force: bool = False,
@@ -61,6 +62,8 @@ def predict_file(
     names, levels, *_ = ring.labels_
     with noting_warnings() as noted:
         if format_of(source) in ARRAYS:
+            if exposure is not None:
+                raise ValueError(f"--exposure names a column, but {source} holds an array.")
             X = read_data(source, dialect=dialect)
             posterior, coords = ring._locate(X)
             with ring._shown(posterior, len(coords)) as shown:
@@ -68,8 +71,10 @@ def predict_file(
             write_arrays(target, found.columns(point))
         else:
             kinds = dict(zip(names, levels, strict=True))
-            X = read_data(source, names, kinds=kinds, dialect=dialect)
-            write_table(target, ring.predict_table(X, level, point=point), safe_cells)
+            columns = () if exposure is None else (exposure,)
+            X = read_data(source, names, kinds=kinds, dialect=dialect, numbers=columns)
+            found = ring.predict_table(X, level, point=point, exposure=exposure)
+            write_table(target, found, safe_cells)
     return {
         "input": source,
         "model": model,

@@ -193,6 +193,31 @@ Share = Annotated[
         "and their mirror images are one; repeatable.",
     ),
 ]
+Exposure = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Time, area or population that a count is of: a column of IN."
+    ),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="How many equal rows a row stands for: a column of IN."),
+]
+ValueError_ = Annotated[
+    str | None,
+    typer.Option(
+        "--value-error",
+        metavar="COLUMN",
+        help="Standard deviation with which a value was measured: a column of IN.",
+    ),
+]
+ValueLower = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Lower ends of missing values, a detection limit say."),
+]
+ValueUpper = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Upper ends of missing values.")
+]
 SafeCells = Annotated[
     bool,
     typer.Option(

@@ -26,6 +26,19 @@ OPTIONS = {
     "max_time": "--max-time",
 }
 """Arguments in Python, and the options that are the same."""
+CODE = re.compile(
+    r"((?:are|is) (-?[0-9.e+]+), [a-z ]+: if that stands for a missing value,) make it one\."
+)
+"""A warning of a code for missing values."""
+COLUMN_OPTIONS = {
+    "sample_weight": "--weight",
+    "exposure": "--exposure",
+    "value_error": "--value-error",
+    "value_lower": "--value-lower",
+    "value_upper": "--value-upper",
+}
+"""The same, of arguments that name columns."""
+COLUMNS = re.compile(rf"\b(?:{'|'.join(COLUMN_OPTIONS)})(?= (?:names|column|was given|must|is) )")
 VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\([^)]*\)|(?:[\w-]|\.(?=\w))+"
 ARGUMENT = re.compile(rf"(?<![\w/-])({'|'.join(OPTIONS)})=(?!\w+\()({VALUE})?")
 """An argument with its value, if any; one whose value is an object has no option."""
@@ -35,7 +48,8 @@ HIDDEN = (*SENTENCES, "interrupted", "differences", "data")
 
 def in_shell(text: str) -> str:
     """Advice in the syntax of the command line: --draws 400 in place of draws=400."""
-    found = ARGUMENT.sub(_option, text)
+    found = COLUMNS.sub(lambda match: COLUMN_OPTIONS[match[0]], ARGUMENT.sub(_option, text))
+    found = CODE.sub(r"\1 say so with --na \2.", found)
     return found.replace("modes and value are required", "--modes and --value are required")
 
 
@@ -93,6 +107,8 @@ def _plain(text: str) -> str:
 
 
 def _text(name: str, content: Any) -> str:
+    if isinstance(content, bool):
+        return "yes" if content else "no"
     if name in ("density", "level"):
         return f"{content:.3g}" if name == "level" else f"{content:.2%}"
     if name == "rank":

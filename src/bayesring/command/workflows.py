@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from bayesring.command.origin import remember
 from bayesring.command.outputs import check_apart, check_replaced
 from bayesring.command.preview import Preview, preview
 from bayesring.completion import fill_gaps, open_gaps
+from bayesring.data.cellextras import known_of
 from bayesring.data.containers import Container, open_container
 from bayesring.data.dialects import PLAIN, Dialect
 from bayesring.data.files import check_output, extension, is_parquet, read_data, write_completion
@@ -39,6 +41,8 @@ class Reading(NamedTuple):
 
     dialect: Dialect = PLAIN
     mask: str | list[str] | None = None
+    extras: Mapping[str, str] = {}
+    """Columns that say more of values, by their arguments in Python."""
 
 
 class Safety(NamedTuple):
@@ -119,15 +123,14 @@ def complete_file(
         container, notes = _open(
             source, modes, value, fill, gaps=True, reading=reading, point=point
         )
-        observed = container.observations
+        observed, of_missing = known_of(container, reading.extras)
         chosen, chosen_notes = choose_likelihood(likelihood, observed)
         ring = TensorRing(likelihood=chosen, **settings)
         with safety.interruptible(ring) as ended:
             keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
             ring.fit_observations(observed, container.labels, container.kind, keep, found)
-    completion = fill_gaps(
-        container, Asked(ring, level, point=point), [*notes, *chosen_notes, *ended]
-    )
+    told = [*notes, *chosen_notes, *ended]
+    completion = fill_gaps(container, Asked(ring, level, point=point), told, of_missing)
     write_completion(target, completion, safe_cells, source)
     if model is not None:
         remember(ring, source)
@@ -169,11 +172,16 @@ def fit_file(
     stream = settings.get("inference") == "online-em" and is_parquet(source) and not features
     if stream:
         reading.dialect.refuse_unused((), source, ".parquet")
+        for name in reading.extras:
+            raise ValueError(
+                f"{name} is for data in memory, but online EM reads {source} as a stream; use "
+                "inference='gibbs'."
+            )
         ring, notes, noted = _fit_stream(source, model, modes, value, likelihood, safety, settings)
     else:
         with noting_warnings() as noted:
             container, notes = _open(source, modes, value, reading=reading)
-            observed = container.observations
+            observed = known_of(container, reading.extras).observed
             chosen, chosen_notes = choose_likelihood(likelihood, observed)
             ring = TensorRing(likelihood=chosen, **settings)
             with safety.interruptible(ring) as ended:
@@ -237,14 +245,24 @@ def _open(
 
     Notes say if its columns were guessed, and what is special about the gaps.
     """
-    data = read_data(source, modes, value, dialect=reading.dialect)
+    columns = tuple(reading.extras.values())
+    data = read_data(source, modes, value, dialect=reading.dialect, numbers=columns)
+    for name in reading.extras if not is_table(data) else ():
+        raise ValueError(f"{name} names a column, but {source} holds an array.")
     named = (modes, value) if is_table(data) else (None, None)
     guessed = is_table(data) and (modes is None or value is None)
     notes = ["Key and value columns were recognised by their types, not named."] if guessed else []
     if not gaps:
-        return open_container(data, *named, fill), notes
-    container, told = open_gaps(data, *named, fill, mask=reading.mask, point=point)
+        return open_container(data, *named, fill, extras=reading.extras), notes
+    container, told = open_gaps(
+        data, *named, fill, mask=reading.mask, point=point, extras=reading.extras
+    )
     return container, notes + told
+
+
+def name_of_kind(likelihood: Any) -> str:
+    """The name of a likelihood as users type it, negative-binomial for example."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(likelihood).__name__).lower()
 
 
 def _describe(ring: TensorRing) -> Summary:
@@ -255,7 +273,7 @@ def _describe(ring: TensorRing) -> Summary:
         "value": ring.labels_.value,
         "observed": ring.n_observations_,
         "density": float(ring.n_observations_ / np.prod(ring.shape_, dtype=float)),
-        "likelihood": type(likelihood).__name__.lower(),
+        "likelihood": name_of_kind(likelihood),
         "rank": [list(draws.rank) for draws in ring.posterior_.chains],
         "seed": ring.seed_,
     }

@@ -7,11 +7,13 @@ masked, xarray), `Sparse` for coordinates and values (`sparse.COO`), `Long` for 
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from bayesring.checks import check_choice, check_fits, warn_of_rounding
 from bayesring.data.cellnumbers import rows_among
+from bayesring.data.extras import Extras, check_columns, columns_of
 from bayesring.data.labelled import Statistic, labels_of, like
 from bayesring.data.labels import Labels, counted_labels, plain_labels
 from bayesring.data.longtables import Long
@@ -29,6 +32,7 @@ from bayesring.data.tables import code_table, find_columns
 from bayesring.model.types import FloatArray, IntArray
 
 FILL = ("missing", "all")
+NO_EXTRAS: Extras = MappingProxyType({})
 IMPLICIT = ("missing", "observed")
 STATISTICS = 4
 """Arrays that a completion holds: mean, std, lower, upper."""
@@ -144,8 +148,9 @@ def open_container(
     value: str | None = None,
     fill: str = "missing",
     implicit: str = "missing",
+    extras: Extras = NO_EXTRAS,
 ) -> Container:
-    """The container for the given data."""
+    """The container for the given data; `extras` may name columns, which are then no keys."""
     check_choice(fill, "fill", FILL)
     check_choice(implicit, "implicit", IMPLICIT)
     is_sparse = _is_a(data, "sparse", "SparseArray")
@@ -154,7 +159,7 @@ def open_container(
             f"implicit='observed' is for sparse arrays, but data is of type {type(data).__name__}."
         )
     if is_table(data):
-        return _open_long(data, modes, value, fill)
+        return _open_long(data, modes, value, fill, extras)
     if modes is not None or value is not None:
         raise ValueError(
             f"modes and value name the columns of a table, but data is of type "
@@ -195,13 +200,24 @@ def _dense(
     return Dense(values, labels, wrap, kind)
 
 
-def _open_long(data: Any, modes: Sequence[str] | None, value: str | None, fill: str) -> Long:
+def _open_long(
+    data: Any, modes: Sequence[str] | None, value: str | None, fill: str, extras: Extras
+) -> Long:
     frame = open_table(data)
-    rest, pair = without_pair(frame, modes, value)
+    check_columns(extras, frame, modes, value)
+    rest = frame.drop(columns_of(extras)) if columns_of(extras) else frame
+    rest, pair = without_pair(rest, modes, value)
     coded = code_table(frame, find_columns(rest, modes, value))
     coded = coded._replace(labels=placed_by(frame, coded.labels, pair))
+    exposed = "exposure" in extras
     if fill == "missing":
-        return Long(frame, coded, np.empty((0, len(coded.shape)), dtype=np.int64))
+        nothing = np.empty((0, len(coded.shape)), dtype=np.int64)
+        return Long(frame, coded, nothing, exposed=exposed)
+    if exposed:
+        raise ValueError(
+            "fill='all' fills cells without a row, whose exposure is not known; list the cells to "
+            "fill as rows, and use fill='missing'."
+        )
     return Long(frame, coded, _absent(coded.coords, coded.shape, "table"))
 
 
@@ -276,7 +292,8 @@ def _dense_values(array: NDArray[Any]) -> FloatArray:
 
 def _check_numbers(array: NDArray[Any]) -> None:
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"data must hold real numbers, got values of type {array.dtype}.")
+        nan = ", with NaN where one is missing" if array.dtype == object else ""
+        raise ValueError(f"data must hold real numbers{nan}, got values of type {array.dtype}.")
 
 
 def _check_order(shape: tuple[int, ...]) -> None:
@@ -322,3 +339,13 @@ def _refuse_other(data: Any) -> None:
     for (module, name), hint in hints.items():
         if _is_a(data, module, name):
             raise TypeError(f"data is {hint}.")
+    if isinstance(data, str | os.PathLike):
+        raise TypeError(
+            f"data is the name of a file, {str(data)!r}; read it first, or use the command "
+            "bayesring complete."
+        )
+    if data is None or isinstance(data, Mapping):
+        raise TypeError(
+            f"data is of type {type(data).__name__}, but an array with NaN, a table, or an xarray "
+            "or sparse array is required."
+        )

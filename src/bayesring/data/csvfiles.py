@@ -101,21 +101,27 @@ def typed(
     value: str | None,
     kinds: Mapping[str, NDArray[Any] | None] | None = None,
     dialect: Dialect = PLAIN,
+    numbers: Sequence[str] = (),
 ) -> Any:
-    """A table of texts with keys and values of the types that they show; see `read_csv`."""
+    """A table of texts with keys and values of the types that they show; see `read_csv`.
+
+    Columns of `numbers` hold something else than keys and values.
+    """
     pa = import_pyarrow()
     # other columns stay unchanged
     ignored = kinds is not None or (modes is not None and value is not None)
     columns = {}
     for name in table.column_names:
-        used = name == value or name in (kinds or {}) or name in (modes or ())
+        is_number = name == value or name in numbers
+        used = is_number or name in (kinds or {}) or name in (modes or ())
         if (ignored and not used) or not pa.types.is_string(table[name].type):
             columns[name] = table[name]
             continue
         texts, places = _distinct(table[name], name)
-        if name == value:
-            numbers = _numbers(texts, places, name, dialect)
-            columns[name] = pa.array(numbers[places], from_pandas=True)
+        if is_number:
+            called = f"{'value ' * (name == value)}column {name!r}"
+            found = _numbers(texts, places, called, dialect)
+            columns[name] = pa.array(found[places], from_pandas=True)
         elif (levels := (kinds or {}).get(name)) is not None:
             keys = comparable(texts, levels, name)
             columns[name] = _array(pa, keys, places, table[name])
@@ -151,6 +157,8 @@ def write_csv(
     in names of columns too. Read again, it keeps the apostrophe, so this is off by default.
     """
     if str(target) == "-":
+        if isinstance(sys.stdout, io.TextIOWrapper):  # whatever the terminal is said to show
+            sys.stdout.reconfigure(encoding="utf-8", errors="strict")
         _write_rows(sys.stdout, table, safe_cells)
         return
     with open(target, "wb") as raw:
@@ -180,7 +188,7 @@ def _content(source: str) -> bytes:
 
 
 def _numbers(
-    texts: NDArray[np.str_], places: IntArray, name: str, dialect: Dialect = PLAIN
+    texts: NDArray[np.str_], places: IntArray, called: str, dialect: Dialect = PLAIN
 ) -> NDArray[Any]:
     """Values of distinct texts; NaN where they are missing."""
     missing = dialect.is_missing(texts)
@@ -196,13 +204,13 @@ def _numbers(
         )
         row = int(np.argmax(places == wrong))
         raise ValueError(
-            f"value column {name!r} holds {shown(str(text))} in line {row + 2}, but a number, or "
+            f"{called} holds {shown(str(text))} in line {row + 2}, but a number, or "
             f"nothing for a missing value, is required{_hint(str(text), dialect)}."
         ) from None
     for place, text in enumerate(texts.tolist()):
         if len(text) > LONGEST_EXACT and _is_rounded(text, float(found[place])):
             line = int(np.argmax(places == place)) + 2
-            warn_of_rounded(f"value column {name!r}", text, float(found[place]), f"line {line}")
+            warn_of_rounded(called, text, float(found[place]), f"line {line}")
             break
     found[np.isin(found, dialect.codes())] = np.nan
     return np.asarray(found)

@@ -5,7 +5,7 @@ Each is a column of the table, by name, or one number per row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -43,21 +43,54 @@ def columns_of(extras: Extras) -> list[str]:
 
 
 def read_extras(
-    extras: Extras, n_rows: int, frame: nw.DataFrame[Any] | None = None
+    extras: Extras,
+    n_rows: int,
+    frame: nw.DataFrame[Any] | None = None,
+    unneeded: NDArray[np.bool] | None = None,
 ) -> dict[str, FloatArray]:
-    """Every argument as (n,) numbers, checked; NaN only where an end is open."""
+    """Every argument as (n,) numbers, checked; NaN only where an end is open.
+
+    In rows that are `unneeded`, since they have no value, an argument may be missing, too.
+    """
     found = {}
     for name, each in extras.items():
         column, called = each, name
         if isinstance(each, str):
-            if frame is None or each not in frame.columns:
-                where = "X is not a table" if frame is None else f"its columns are {frame.columns}"
-                raise ValueError(
-                    f"{name} names {shown(each)}, which is not a column of the table; {where}."
-                )
-            column, called = frame[each].to_numpy(), f"{name} column {each!r}"
+            column, called = _column(name, each, frame).to_numpy(), f"{name} column {each!r}"
+        if unneeded is not None and name not in ENDS:
+            column = _with_ones(column, unneeded)
         found[name] = _numbers(column, n_rows, called, name)
     return found
+
+
+def check_columns(
+    extras: Extras, frame: nw.DataFrame[Any], modes: Sequence[str] | None, value: str | None
+) -> None:
+    """Refuse names of columns that a table does not have, or that hold keys or values."""
+    for name, each in extras.items():
+        if isinstance(each, str):
+            _column(name, each, frame)
+            if each == value or each in (modes or ()):
+                what = "the values" if each == value else "keys"
+                raise ValueError(f"{name} names {shown(each)}, the column that holds {what}.")
+
+
+def _column(name: str, each: str, frame: nw.DataFrame[Any] | None) -> Any:
+    if frame is None or each not in frame.columns:
+        where = "X is not a table" if frame is None else f"its columns are {frame.columns}"
+        raise ValueError(
+            f"{name} names {shown(each)}, which is not a column of the table; {where}."
+        )
+    return frame[each]
+
+
+def _with_ones(column: Any, rows: NDArray[np.bool]) -> Any:
+    """A column with ones where it is missing in some rows; anything else remains as it is."""
+    plain = without_none(column)
+    numbers = np.asarray(plain) if isinstance(plain, np.ndarray) else plain
+    if getattr(numbers, "shape", None) != rows.shape or numbers.dtype.kind != "f":
+        return column
+    return np.where(rows & np.isnan(numbers), 1.0, numbers)
 
 
 def without_none(column: Any) -> Any:

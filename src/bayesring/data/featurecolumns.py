@@ -60,7 +60,12 @@ def from_columns(X: Any, features: Mapping[str | int, Any]) -> dict[str | int, A
             isinstance(each, str) for each in listed
         ):
             continue
-        if not isinstance(mode, str) or not is_table(X):
+        if not is_table(X):
+            raise ValueError(
+                f"features of {shown(mode)} names the columns {shown(names)}, but X is no table in "
+                "memory that has them; give a table of features instead."
+            )
+        if not isinstance(mode, str):
             raise ValueError(
                 f"features of {shown(mode)} names the columns {shown(names)}, but only a table "
                 "has columns, whose modes have names."

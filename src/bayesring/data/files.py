@@ -116,11 +116,12 @@ def read_data(
     value: str | None = None,
     kinds: Mapping[str, NDArray[Any] | None] | None = None,
     dialect: Dialect = PLAIN,
+    numbers: Sequence[str] = (),
 ) -> Any:
     """Contents of a file: a pyarrow table, an array, or a labelled xarray array.
 
-    `modes` and `value` name columns; for arrays, `value` names the array or variable. For `kinds`
-    and `dialect` see `bayesring.data.csvfiles.read_csv`.
+    `modes`, `value` and `numbers`, other columns of numbers, name columns; for arrays, `value`
+    names the array or variable. For `kinds` and `dialect` see `bayesring.data.csvfiles.read_csv`.
     """
     dialect = dialect.checked()
     kind = format_of(path)
@@ -136,7 +137,7 @@ def read_data(
     if kind in TABLES or kind in SHEETS:
         table = _read_table(path, kind, dialect)
         if kind in TEXTS or kind in SHEETS:
-            return typed(table, modes, value, kinds, dialect)
+            return typed(table, modes, value, kinds, dialect, numbers)
         return _without_codes(table, value, dialect)
     if modes is not None:
         raise ValueError(f"modes name the key columns of a table, but {path} holds an array.")

@@ -22,6 +22,7 @@ from bayesring.data.extras import (
     Extras,
     between,
     check_carried,
+    check_columns,
     columns_of,
     given_arguments,
     positive_rows,
@@ -41,6 +42,7 @@ from bayesring.data.tables import (
     find_columns,
     locate,
     make_table,
+    values_of,
 )
 from bayesring.likelihoods import Likelihood
 from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
@@ -82,10 +84,15 @@ def observe(
         data = _observe_coordinates(X, y, shape, extras)
         return data, _named(plain_labels(len(data.shape)), modes), None
     frame = open_table(X, "X")
-    found = read_extras(extras, len(frame), frame)
+    _refuse_names(y, frame.columns)
+    check_columns(extras, frame, modes, value)
     rest = frame.drop(columns_of(extras)) if columns_of(extras) else frame
     rest, pair = without_pair(rest, modes, value)
     columns = find_columns(rest, modes, value, y is not None)
+    own = columns.value if extras else None
+    found = read_extras(
+        extras, len(frame), frame, None if own is None else np.isnan(values_of(frame, own))
+    )
     rows = positive_rows(found)
     if rows is not None:
         y = None if y is None else as_array(y, "y", len(rows))[rows]
@@ -98,6 +105,16 @@ def observe(
             f"{data.shape} of them; leave shape out."
         )
     return data, placed_by(frame, labels, pair), kind_of(frame)
+
+
+def _refuse_names(y: Any, columns: Sequence[str]) -> None:
+    """Say how columns are named, if `y` names some instead of holding values."""
+    names = [y] if isinstance(y, str) else y
+    if isinstance(names, list | tuple) and names and all(isinstance(own, str) for own in names):
+        raise ValueError(
+            f"y holds values, but {shown(y)} is text; name columns of X by modes= and value=, of "
+            f"{list(columns)}."
+        )
 
 
 def _observe_tensor(X: Any, others: Extras) -> tuple[Observations, Labels, str]:

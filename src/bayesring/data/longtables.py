@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,8 @@ class Long:
     """(k, D), cells without a row, which are appended at the end."""
     masked: NDArray[np.bool_] | None = None
     """Rows that stay without a value, (n,)."""
+    exposed: bool = False
+    """Whether rows have exposures of their own, so that a count of one is not that of another."""
 
     @property
     def observations(self) -> Observations:
@@ -52,11 +54,13 @@ class Long:
     @property
     def missing(self) -> IntArray:
         """The rows without a value, but for those known elsewhere, then the appended ones."""
-        return np.concatenate([self.coded.coords[self._asked], self.appended])
+        return np.concatenate([self.coded.coords[self.asked], self.appended])
 
     @cached_property
     def known_elsewhere(self) -> dict[int, float]:
         """Rows without a value, with the one value that other rows give their cell."""
+        if self.exposed:
+            return {}
         gaps = np.flatnonzero(np.isnan(self.coded.values))
         known = self.observations
         asked, cells = numbers_in_both(self.coded.coords[gaps], known.coords, self.coded.shape)
@@ -72,7 +76,7 @@ class Long:
         return {row: float(low[at]) for row, at in pairs if low[at] == high[at]}
 
     @cached_property
-    def _asked(self) -> NDArray[np.bool_]:
+    def asked(self) -> NDArray[np.bool_]:
         """Rows to predict."""
         asked = np.isnan(self.coded.values)
         asked[list(self.known_elsewhere)] = False
@@ -81,9 +85,9 @@ class Long:
     def leaving(self, masked: NDArray[np.bool_]) -> Long:
         """The same, of which some of the `missing` cells (m,) stay missing."""
         rows = np.zeros(len(self.coded.values), dtype=bool)
-        listed = np.flatnonzero(self._asked)
+        listed = np.flatnonzero(self.asked)
         rows[listed[masked[: len(listed)]]] = True
-        return Long(self.frame, self.coded, self.appended[~masked[len(listed) :]], rows)
+        return replace(self, appended=self.appended[~masked[len(listed) :]], masked=rows)
 
     def filled(self, predicted: FloatArray, statistic: Statistic) -> Any:
         """The table with its value column filled in."""
@@ -106,6 +110,6 @@ class Long:
         values[list(self.known_elsewhere)] = list(self.known_elsewhere.values())
         if not statistic.keeps:
             values = 0.0 * np.abs(values)  # not minus zero
-        asked = np.append(self._asked, np.ones(len(self.appended), dtype=bool))
+        asked = np.append(self.asked, np.ones(len(self.appended), dtype=bool))
         values[asked] = predicted
         return values

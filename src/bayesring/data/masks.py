@@ -100,30 +100,35 @@ def _array(mask: Any, container: Container) -> NDArray[np.bool_]:
             f"{array.dtype if array.ndim else shown(mask)}."
         )
     if dims is not None:
-        array = _along(mask, array, labels, shape)
+        array = along(mask, array, labels, shape, "mask")
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
         raise ValueError(f"mask has the shape {array.shape}, but data has {shape}.") from None
 
 
-def _along(mask: Any, array: Any, labels: Labels, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """A labelled mask, with its dimensions in the order of the data's."""
+def along(
+    mask: Any, array: NDArray[Any], labels: Labels, shape: tuple[int, ...], called: str
+) -> NDArray[Any]:
+    """A labelled array such as a mask, with its dimensions in the order of the data's."""
     places = []
     for name in map(str, mask.dims):
         if name not in labels.names:
             raise ValueError(
-                f"mask has a dimension {shown(name)}, but those of data are {list(labels.names)}."
+                f"{called} has a dimension {shown(name)}, but those of data are "
+                f"{list(labels.names)}."
             )
         places.append(labels.names.index(name))
         own = labels.levels[places[-1]]
         if name in mask.coords and own is not None:
             keys = as_keys(mask.coords[name].values, name)
             if not np.array_equal(keys, own):
-                raise ValueError(f"mask and data have different coordinates along {shown(name)}.")
+                raise ValueError(
+                    f"{called} and data have different coordinates along {shown(name)}."
+                )
     order: IntArray = np.argsort(places)
     wide = [shape[mode] if mode in places else 1 for mode in range(len(shape))]
     found = np.transpose(array, order)
     if list(found.shape) != [shape[mode] for mode in sorted(places)]:
-        raise ValueError(f"mask has the shape {array.shape}, but data has {shape}.")
+        raise ValueError(f"{called} has the shape {array.shape}, but data has {shape}.")
     return np.asarray(found.reshape(wide))

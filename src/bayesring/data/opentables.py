@@ -11,6 +11,11 @@ from narwhals.stable.v2.dependencies import is_into_dataframe
 from bayesring.wording import reason_of, shown
 
 
+def is_dask(data: Any) -> bool:
+    """Whether this is a Dask DataFrame, or another collection of Dask's."""
+    return type(data).__module__.startswith("dask") and hasattr(data, "to_delayed")
+
+
 def is_table(data: Any) -> bool:
     """Whether `data` is a table, or the promise of one."""
     return is_into_dataframe(data) or hasattr(data, "collect_schema") or _is_arrow_source(data)
@@ -27,8 +32,13 @@ def loaded(data: Any, argument: str = "data") -> Any:
     """A table in memory; a lazy one, or one read in pieces, is loaded, and only once.
 
     LazyFrames become polars tables, a Dataset or RecordBatchReader of pyarrow a pyarrow table.
-    Anything else is returned as it is.
+    Anything else is returned as it is, but for what only a cluster should load.
     """
+    if is_dask(data):
+        raise TypeError(
+            f"{argument} is a Dask {type(data).__name__}, but data in memory are required here: "
+            "give its computed partitions in turn, or use predict_table, which takes it as it is."
+        )
     if _is_arrow_source(data) and not is_into_dataframe(data):
         import pyarrow as pa
 

@@ -1,6 +1,6 @@
 """Data in partitions that are never together in one place: what is done with one of them.
 
-1. `table_part`, `file_part`: a partition is read, and its keys are coded by its own labels.
+1. `rowparts`: a partition is read, and its keys are coded by its own labels.
 2. `survey_part`: its labels and counts, and sums of its values, go to whoever puts them together.
 3. `coded`: the part in the labels and units of all, with or without what is held out.
 4. `split`, `build`: the rows of a mode's blocks are picked from every part, sorted, and cut into
@@ -13,65 +13,25 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.blocks import Block
-from bayesring.data.extras import between, check_carried, positive_rows, read_extras
+from bayesring.data.extras import check_carried
 from bayesring.data.gaps import known_cells
 from bayesring.data.labels import KINDS, Zone, as_keys, encode, extend
 from bayesring.data.moments import Tally
 from bayesring.data.observations import ABSENT, Observations, in_order
+from bayesring.data.rowparts import RowPart
 from bayesring.data.splitting import HoldOutRule
-from bayesring.data.tables import Columns, code_table
 from bayesring.kernels import sorting
 from bayesring.likelihoods import Likelihood
 from bayesring.model.ring import ring_order
-from bayesring.model.types import NOTHING, FloatArray, Given, IntArray
-
-
-class RowPart(NamedTuple):
-    """A partition, its keys coded by its own labels; rows without a value are left out."""
-
-    columns: IntArray
-    """(D, n) int32."""
-    values: FloatArray
-    """(n,)."""
-    levels: tuple[NDArray[Any], ...]
-    """Sorted labels, also of rows without a value; empty arrays if there are no rows."""
-    zones: tuple[Zone | None, ...]
-    given: Given = NOTHING
-    n_rows: int = 0
-    """Rows with or without a value."""
-
-
-def table_part(frame: Any, number: int, columns: Columns, extras: Mapping[str, str]) -> RowPart:
-    """Partition `number`, which is a table."""
-    table = nw.from_native(frame, eager_only=True)
-    n_rows = len(table)
-    try:
-        found = read_extras(extras, n_rows, table) if n_rows else {}
-        rows = positive_rows(found) if np.any(found.get("sample_weight", [1])) else np.zeros(n_rows)
-        if rows is not None:
-            table = table.filter(np.asarray(rows, dtype=bool).tolist())
-            found = {name: each[np.asarray(rows, dtype=bool)] for name, each in found.items()}
-        if not len(table):
-            nothing = np.empty(0)
-            empty = np.empty((len(columns.modes), 0), dtype=np.int32)
-            return RowPart(empty, nothing, (nothing,) * len(empty), (None,) * len(empty))
-        coded = code_table(table, columns._replace(guessed=False))
-        values, given = between(coded.values, found)
-    except ValueError as error:
-        raise ValueError(f"Partition {number}: {error}") from None
-    known, labels = ~np.isnan(values), coded.labels
-    codes = np.ascontiguousarray(coded.coords[known].T, dtype=np.int32)
-    levels = tuple(each for each in labels.levels if each is not None)
-    return RowPart(codes, values[known], levels, labels.zones, given.at(known), n_rows)
+from bayesring.model.types import Given, IntArray
 
 
 class PartSurvey(NamedTuple):
@@ -124,8 +84,18 @@ def joint_survey(parts: Sequence[PartSurvey], names: Sequence[str]) -> PartSurve
                 totals[encode(part.levels[mode], own)] += part.counts[mode]
         levels.append(own)
         counts.append(totals)
+        check_zones([part.zones[mode] for part in filled if len(part.levels[mode])], own, name)
     n_rows = sum(part.n_rows for part in parts)
     return PartSurvey(tuple(levels), tuple(counts), filled[0].zones, tally, seen, fields, n_rows)
+
+
+def check_zones(zones: Sequence[Zone | None], levels: NDArray[Any], name: str) -> None:
+    """Refuse times of which some have a zone and some have none."""
+    if levels.dtype.kind == "M" and len({zone is None for zone in zones}) > 1:
+        raise ValueError(
+            f"column {name!r} holds times with a time zone in some partitions and without one in "
+            "others; give all with a zone or all without."
+        )
 
 
 def squares_of(part: RowPart, tally: Tally, seen: Tally) -> tuple[int, int]:
@@ -191,7 +161,8 @@ def _coded(part: RowPart, coding: JointLabels, choice: Wanted) -> Observations:
         if codes.max() == len(coding.levels[mode]):
             raise ValueError(f"column {name!r} has changed while it was read: it has new labels.")
         columns[mode] = codes[part.columns[mode]]
-    values = ((part.values.astype(float) - location) / scale).astype(np.float32)
+    with np.errstate(over="ignore"):  # only before units are known, when nobody looks at values
+        values = ((part.values.astype(float) - location) / scale).astype(np.float32)
     given = _complete(part.given, coding.fields, n).in_units(location, scale)
     return wanted_of(Observations(columns.T, values, coding.shape, given=given), choice)
 
@@ -371,5 +342,8 @@ def raw(part: RowPart, coding: JointLabels) -> Observations:
 
 def check(part: RowPart, likelihood: Likelihood) -> None:
     """Raise an error for values that the likelihood cannot have."""
-    likelihood.check(part.values)
-    check_carried(part.given, likelihood)
+    try:
+        likelihood.check(part.values)
+        check_carried(part.given, likelihood)
+    except ValueError as error:
+        raise part.located(error) from None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.labels import Labels, Zone, as_keys
-from bayesring.data.sites import given_sites, more_sites
+from bayesring.data.sites import given_sites, more_sites, places_of_new
 from bayesring.model.types import Axis, FloatArray, Places
 from bayesring.wording import shown
 
@@ -47,10 +47,7 @@ def axes_of(labels: Labels, shape: Sequence[int]) -> list[Axis]:
 
 def placed(labels: Labels, positions: Mapping[str | int, Any], shape: Sequence[int]) -> Labels:
     """Labels of coordinates whose positions are known: the positions themselves."""
-    if not isinstance(positions, Mapping):
-        raise TypeError(
-            f"positions must map modes to arrays, as {{'day': days}}, got {shown(positions)}."
-        )
+    _check_mapping(positions)
     levels = list(labels.levels)
     for name, given in positions.items():
         mode = mode_of(name, labels.names, "positions")
@@ -80,6 +77,81 @@ def placed(labels: Labels, positions: Mapping[str | int, Any], shape: Sequence[i
         keys = as_keys(keys, f"positions of {labels.names[mode]}")
         levels[mode] = keys if keys.dtype.kind in "mM" else keys.astype(float)
     return labels._replace(levels=tuple(levels))
+
+
+def placed_more(
+    labels: Labels,
+    positions: Mapping[str | int, Any],
+    known: Sequence[int],
+    shape: Sequence[int],
+) -> Labels:
+    """Labels with the positions of new coordinates, given for these alone or for all of a mode."""
+    _check_mapping(positions)
+    for name, given in positions.items():
+        mode = mode_of(name, labels.names, "positions")
+        called, levels, before = shown(labels.names[mode]), labels.levels[mode], known[mode]
+        sites = labels.sites_of(mode)
+        if sites is not None:
+            keys = np.arange(shape[mode]) if levels is None else levels
+            places = places_of_new(sites, given, labels.names[mode], keys, before)
+            labels = labels.with_sites(mode, sites._replace(places=places))
+            continue
+        if levels is None or positions_of(levels) is None:
+            raise ValueError(
+                f"positions are given for the mode {called}, whose labels had none in the fit."
+            )
+        if len(levels) > before:
+            raise ValueError(
+                f"positions are for coordinates, but X is a table, whose column {called} says "
+                "where its new labels lie."
+            )
+        levels = _continued(levels, given, called, shape[mode])
+        labels = labels._replace(levels=(*labels.levels[:mode], levels, *labels.levels[mode + 1 :]))
+    return labels
+
+
+def _continued(levels: NDArray[Any], given: Any, called: str, size: int) -> NDArray[Any]:
+    """Positions of known coordinates, and of those beyond them."""
+    keys, before = _as_array(given), len(levels)
+    numbers = keys.ndim == 1 and (not len(keys) or positions_of(keys) is not None)
+    if not numbers or len(keys) not in (size - before, size):
+        wanted = f"{size - before} numbers or times, one per new coordinate, or {size}, one per"
+        raise ValueError(
+            f"positions of the mode {called} must be {wanted} coordinate, got an array of "
+            f"{keys.dtype} and shape {keys.shape}."
+        )
+    if not len(keys):
+        return levels
+    if (
+        keys.dtype.kind in "mM" or levels.dtype.kind in "mM"
+    ) and keys.dtype.kind != levels.dtype.kind:
+        raise ValueError(
+            f"positions of the mode {called} must be of the kind that the fit had, {levels.dtype}, "
+            f"got {keys.dtype}."
+        )
+    if len(keys) == size:
+        differ = np.flatnonzero(keys[:before] != levels)
+        if len(differ):
+            raise ValueError(
+                f"positions of the mode {called} must begin with those of the fit, but coordinate "
+                f"{differ[0]} lay at {levels[differ[0]]!s}, and now at {keys[differ[0]]!s}."
+            )
+        keys = keys[before:]
+    found = np.concatenate([levels, keys if keys.dtype.kind in "mM" else keys.astype(float)])
+    places = positions_of(found)
+    if places is None or not _in_line(places):
+        raise ValueError(
+            f"positions of the mode {called} must be finite and go on from the last known one, "
+            f"{levels[-1]!s}, in the same direction from each coordinate to the next."
+        )
+    return found
+
+
+def _check_mapping(positions: Any) -> None:
+    if not isinstance(positions, Mapping):
+        raise TypeError(
+            f"positions must map modes to arrays, as {{'day': days}}, got {shown(positions)}."
+        )
 
 
 def _as_array(given: Any) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -41,6 +41,61 @@ def placed_by(frame: nw.DataFrame[Any], labels: Labels, pair: Pair | None) -> La
     places[codes] = numbers_in(frame, pair)
     sites = Sites(places, pair, on_globe=True)
     return labels.with_sites(labels.names.index(key), sites) if is_on_globe(sites) else labels
+
+
+class PlacesOfKey(NamedTuple):
+    """What the rows of some partitions say about where the labels of a key lie."""
+
+    key: str
+    rows: Any
+    """The different rows of key, latitude and longitude; None if a label has several places."""
+
+    @classmethod
+    def of(cls, frame: nw.DataFrame[Any], key: str, pair: Pair) -> Self:
+        """Those in some rows, if latitudes and longitudes are such."""
+        rows = frame.select(key, *pair).unique()
+        found = numbers_in(rows, pair) if len(rows) == rows[key].n_unique() else None
+        if found is None or not is_on_globe(Sites(found, pair, on_globe=True)):
+            return cls(key, None)
+        return cls(key, rows.to_native())
+
+
+def places_in_part(frame: Any, number: int, pair: Pair, keys: Sequence[str]) -> list[PlacesOfKey]:
+    """For every key, where its labels lie by the rows of a partition; nothing without rows."""
+    table = nw.from_native(frame, eager_only=True)
+    if not len(table) or not {*keys, *pair} <= set(table.columns):  # `number` is told elsewhere
+        return []
+    return [PlacesOfKey.of(table, key, pair) for key in keys]
+
+
+def joint_places(parts: Sequence[Sequence[PlacesOfKey]], pair: Pair) -> list[PlacesOfKey]:
+    """Put together what some partitions say."""
+    joint = []
+    for several in zip(*(part for part in parts if part), strict=True):
+        key, tables = several[0].key, [own.rows for own in several]
+        if any(own is None for own in tables):
+            joint.append(PlacesOfKey(key, None))
+        else:
+            frames = [nw.from_native(own, eager_only=True) for own in tables]
+            joint.append(PlacesOfKey.of(nw.concat(frames), key, pair))
+    return joint
+
+
+def placed_by_parts(
+    labels: Labels, pair: Pair, n_rows: int, found: Sequence[PlacesOfKey]
+) -> Labels:
+    """As `placed_by`, of a table of `n_rows` rows that is never in one place."""
+    known = [own for own in found if own.rows is not None and 2 < len(own.rows) < n_rows]
+    if not known:
+        return labels
+    key, rows = min(known, key=lambda own: len(own.rows))
+    mode, frame = labels.names.index(key), nw.from_native(rows, eager_only=True)
+    keys, codes, _ = keys_of(frame, key)
+    levels = labels.levels[mode]
+    assert levels is not None
+    places, own = np.full((len(levels) + 1, 2), np.nan), encode(keys, levels)
+    places[own[codes]] = numbers_in(frame, pair)  # the last for labels of rows without weight
+    return labels.with_sites(mode, Sites(places[:-1], pair, on_globe=True))
 
 
 def placed_by_features(labels: Labels, shape: Sequence[int], sources: Sequence[Source]) -> Labels:

@@ -172,3 +172,37 @@ def more_sites(sites: Sites, X: Any, name: str, new: Any) -> FloatArray:
         if found is not None and all(each is not None for each in found):
             places[place] = found
     return places
+
+
+def places_of_new(sites: Sites, given: Any, name: str, keys: Any, before: int) -> FloatArray:
+    """Places (I_d, P) of the labels `keys`, of which the first were known, and others are given.
+
+    For the new ones alone, or for all of them; those of known ones must be what they were.
+    """
+    size, columns = len(keys), sites.places.shape[1]
+    rows = open_table(given, f"positions of {name}") if is_table(given) else None
+    if rows is not None and name in rows.columns:
+        found = {str(key) for key in rows[name].to_numpy()}
+        whole = all(str(key) in found for key in keys)
+    else:
+        whole = len(rows if rows is not None else _as_array(given)) == size
+    asked = keys if whole else keys[before:]
+    more = given_sites(given, name, asked, len(asked)) if len(asked) else sites.at(np.arange(0))
+    if more is None or more.places.shape[1] != columns or set(more.names) != set(sites.names):
+        raise ValueError(
+            f"positions of the mode {shown(name)} must be rows of {columns} numbers, {sites.words}"
+            f" as in the fit, got {shown(given)}."
+        )
+    places = sites.at(np.arange(size)).places
+    if whole and not np.array_equal(more.places[:before], places[:before]):
+        raise ValueError(
+            f"positions of the mode {shown(name)} must be those of the fit for the {before} labels "
+            "that it knew, but they differ."
+        )
+    places[size - len(more.places) :] = more.places
+    if not sites._replace(places=places).usable and sites.usable:
+        raise ValueError(
+            f"positions of the mode {shown(name)} must all differ, but a new label lies where "
+            "another one does."
+        )
+    return places

@@ -109,9 +109,12 @@ def find_columns(
     if modes is None and not values_apart and any(frame.schema[n].is_float() for n in keys):
         raise ValueError(_cannot_guess(frame, keys))
     if len(keys) < 2:
+        index = nw.maybe_get_index(frame)
+        named = [name for name in getattr(index, "names", ()) if name is not None]
+        hint = f", and {named} are in the index: call reset_index() first" if named else ""
         raise ValueError(
             f"modes must name at least 2 key columns, got {list(keys)}; the columns are "
-            f"{frame.columns}."
+            f"{frame.columns}{hint}."
         )
     return Columns(keys, value, guessed=modes is None and not values_apart)
 

@@ -7,6 +7,7 @@ each of them to that, on random tables and on the public data sets.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from math import prod, sqrt
@@ -48,6 +49,14 @@ RARE = 0.05
 """Share of labels with a single value up to which they are worth it."""
 ERRORS = 4.5
 """Standard errors by which numbers of values must be more equal than by chance."""
+LOOK_ALIKE = 3
+"""Labels that must all look alike to be told."""
+DATE = re.compile(
+    r"[0-3]?[0-9]([./-])[0-3]?[0-9]\1(1[6-9]|2[0-2])[0-9]{2}"
+    r"|(1[6-9]|2[0-2])[0-9]{2}([./])[0-1]?[0-9]\4[0-3]?[0-9]"
+)
+"""Days as people write them, but for 2024-01-31, which is read as a day."""
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 VARIANTS = (str.islower, str.isupper, str.istitle)
 """How the same word is written by different people; an identifier in mixed case is not."""
 
@@ -92,6 +101,7 @@ def traps_of_labels(labels: Labels, counts: Sequence[IntArray]) -> Iterator[str]
                 )
             if levels.dtype.kind == "U":
                 yield from _alike(levels, name)
+                yield from _of_another_kind(levels, name)
         yield from _single(own, levels, name)
 
 
@@ -116,6 +126,21 @@ def _alike(levels: NDArray[Any], name: str) -> Iterator[str]:
             f"{len(pairs):,} label{'s' * (len(pairs) != 1)} of {name!r} "
             f"differ{'s' * (len(pairs) == 1)} from another only in spaces or case, such as "
             f"{shown(one)} and {shown(other)}: they are taken as different."
+        )
+
+
+def _of_another_kind(levels: NDArray[Any], name: str) -> Iterator[str]:
+    """Labels that are text, but all look like dates, or like numbers with a decimal comma."""
+    texts = [text.strip() for text in levels.tolist()]
+    if len(texts) >= LOOK_ALIKE and all(DATE.fullmatch(text) for text in texts):
+        yield (
+            f"Labels of {name!r}, such as {shown(texts[0])}, look like dates but are text, which "
+            "has no order: write them as 2024-01-31, or as times."
+        )
+    if len(texts) >= LOOK_ALIKE and all(DECIMAL_COMMA.fullmatch(text) for text in texts):
+        yield (
+            f"Labels of {name!r}, such as {shown(texts[0])}, look like numbers with a decimal "
+            "comma but are text: make them numbers."
         )
 
 
@@ -150,8 +175,8 @@ def _of_values(data: Observations) -> Iterator[str]:
     if code is not None:
         times = int(np.count_nonzero(ordered == code))
         yield (
-            f"{times:,} value{'s are' if times != 1 else ' is'} {code:g}, far from all others: if "
-            "that stands for a missing value, make it one."
+            f"{times:,} value{'s are' if times != 1 else ' is'} {code:g}, "
+            f"{_unlike(code, ordered)}: if that stands for a missing value, make it one."
         )
         return
     stray = None if len(ordered) < FEW else _far(ordered)
@@ -165,20 +190,32 @@ def _of_values(data: Observations) -> Iterator[str]:
 
 
 def _code(ordered: FloatArray) -> float | None:
-    """A code for missing values that is the smallest or largest, with a gap wider than the rest."""
+    """A code for missing values that is the smallest or largest, with a gap wider than the rest.
+
+    Or a negative one, where all other values are zero or more.
+    """
     for end in (0, -1):
         code = float(ordered[end])
         rest = ordered[ordered != code]
         if code not in CODES or len(np.unique(rest)) < 2:
             continue
         gap = rest[0] - code if end == 0 else code - rest[-1]
-        if gap > rest[-1] - rest[0]:
+        if gap > rest[-1] - rest[0] or code < 0 <= rest[0]:
             return code
     return None
 
 
+def _unlike(code: float, ordered: FloatArray) -> str:
+    """How a code differs from the other values."""
+    rest = ordered[ordered != code]
+    wide = max(rest[0] - code, code - rest[-1]) > rest[-1] - rest[0]
+    return "far from all others" if wide else "while all others are zero or more"
+
+
 def _far(ordered: FloatArray) -> float | None:
     """A value at either end that lies much farther out than the tail there lets expect.
+
+    Fewer than 48 values cannot tell: of so few, a heavy tail leaves one as far out now and then.
 
     If a tail falls by a power law, of any exponent, then i log(x_i / x_{i+1}) of its distances
     x_1 > x_2 > ... from the median are independent and exponential with one mean; lighter tails

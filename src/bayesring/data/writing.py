@@ -29,8 +29,8 @@ try:
 except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
-ZARR = "Zarr"
-"""The only format that is a folder."""
+ZARR, PARQUET = "Zarr", "Parquet"
+"""Formats that are a folder; of Parquet, only clusters write folders, and replace none."""
 MOST_BYTES = 255
 """Maximum length of a file name."""
 TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp")

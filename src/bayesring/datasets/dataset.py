@@ -54,7 +54,8 @@ class Dataset:
     read: Callable[[], Observations]
     make_fold: Callable[[Any], Fold]
     positions: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Position of each level, a number or a time, for the modes that have an order."""
+    """Position of each level, for the modes that have an order: a number, a time, or the latitude
+    and longitude (n, 2) of a place."""
     folds: Sequence[int | str] = range(N_FOLDS)
     """What `split` takes: numbers of folds or seeds, or names of masks."""
 

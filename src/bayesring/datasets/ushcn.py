@@ -37,6 +37,8 @@ DESCRIPTION = Description(
 def load_ushcn() -> Dataset:
     """Standardised values (17, 125, 156): variable, place, month.
 
+    Positions of places are their latitudes and longitudes.
+
     Returns
     -------
     Dataset
@@ -52,6 +54,7 @@ def load_ushcn() -> Dataset:
     series = content["data_series"]
     tensor = np.stack([series[variable][0] for variable in range(len(series))])
     variables = np.array([str(name[0]) for name in content["variable_names"][0]])
+    where = np.asarray(content["locations"], dtype=float)
     places = np.array([f"{north}N {-east}W" for north, east in content["locations"]])
     months = (FIRST_MONTH + np.arange(N_MONTHS)).astype("M8[D]")
     return Dataset(
@@ -60,7 +63,7 @@ def load_ushcn() -> Dataset:
         {"variable": variables, "place": places, "month": months},
         lambda: whole(tensor),
         lambda seed: random_fold(tensor, SHARE, seed),
-        {"month": np.arange(float(N_MONTHS))},
+        {"place": where, "month": np.arange(float(N_MONTHS))},
     )
 
 

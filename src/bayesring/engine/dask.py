@@ -12,12 +12,13 @@ with the same bits.
 
 from __future__ import annotations
 
+import logging
 import pickle
-import pydoc
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self
@@ -30,7 +31,17 @@ from distributed.protocol.pickle import dumps
 
 from bayesring.data.batches import Batch
 from bayesring.data.blocks import Block, shares
+from bayesring.data.parquet.footers import find_files, is_pattern
 from bayesring.data.splitting import Held
+from bayesring.engine.connection import (
+    ClusterLost,
+    Patience,
+    await_worker,
+    check_scheduler,
+    check_workers,
+    silent,
+    undisturbed,
+)
 from bayesring.engine.gradients import BatchSums, GradientTask, put_together
 from bayesring.engine.operations import CoreTask, Drawn, Update
 from bayesring.engine.placing import (
@@ -64,15 +75,14 @@ LOSSES = (
     OSError,
 )
 """Errors of work whose worker, or whose data, were lost."""
-VERSION = "bayesring.__version__"
 GONE = ("lost", "cancelled")
 """States of a future whose data only this process can send again."""
-PATIENCE = 60.0
-"""Seconds to wait for a worker if none is left."""
-
-
-class ClusterLost(ConnectionError):
-    """The scheduler or all workers are gone."""
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "2s",
+}
+"""Settings of a cluster of our own: Dask watches itself less, and leaves the cores to the work."""
 
 
 class Cluster(Threads, Workers):
@@ -168,7 +178,7 @@ class Cluster(Threads, Workers):
             futures = [
                 self.submit(name, work, group.blocks, packed, parts) for group in blocks.groups
             ]
-            return self.client.gather(futures, direct=self._direct)  # type: ignore[no-any-return]
+            return self._gather(futures, direct=self._direct)
 
         return chain.from_iterable(map(pickle.loads, self._persistently(send)))
 
@@ -200,7 +210,7 @@ class Cluster(Threads, Workers):
             whole, jobs = jobs_of(batch, len(self.threads()))
             bare, parts = self._stripped(task, len(jobs))
             found = [self.submit("gradient", work_on_batch, *job, bare, parts) for job in jobs]
-            sums = chain.from_iterable(self.client.gather(found))
+            sums = chain.from_iterable(self._gather(found))
             nodes = chain.from_iterable(job.nodes for job in jobs)
             return put_together(whole, dict(zip(nodes, sums, strict=True)))
 
@@ -246,6 +256,10 @@ class Cluster(Threads, Workers):
 
         return read
 
+    def files_frame(self, path: Path) -> Any:
+        """Parquet data as a Dask DataFrame."""
+        return read_frame(path)
+
     def threads(self) -> list[str]:
         """Addresses of the workers, each as often as it has threads, the workers in turn."""
         threads = self.client.nthreads()
@@ -273,7 +287,12 @@ class Cluster(Threads, Workers):
     def results(self, futures: Sequence[Any]) -> list[Any]:
         """The results, in order."""
         self.wait(futures)
-        return self._persistently(lambda: self.client.gather(list(futures)))
+        return self._persistently(lambda: self._gather(list(futures)))
+
+    def _gather(self, futures: list[Any], **way: bool) -> list[Any]:
+        """The results of some work, or an error if no worker is left to do it."""
+        work = self.client.gather(futures, asynchronous=True, **way)
+        return Patience(self.client, self.go_on).result(work)
 
     def wait(self, futures: Sequence[Any]) -> None:
         """Wait until all are done; raise the first error."""
@@ -282,7 +301,7 @@ class Cluster(Threads, Workers):
             for future in futures:
                 if future.status == "error":
                     future.retry()
-            distributed.wait(futures)  # type: ignore[no-untyped-call]
+            Patience(self.client, self.go_on).repeat(partial(distributed.wait, list(futures)))
             for future in futures:
                 if future.status != "finished":
                     future.result()
@@ -295,13 +314,12 @@ class Cluster(Threads, Workers):
             self.go_on()
             try:
                 return send()
+            except ClusterLost:
+                raise
             except LOSSES as error:
                 reason = error
             check_scheduler(self.client, reason)
-            try:
-                self.client.wait_for_workers(1, timeout=PATIENCE)
-            except LOSSES as error:
-                reason = error
+            await_worker(self.client)
         raise ClusterLost(
             f"Workers were lost {ATTEMPTS} times in a row during one piece of work; see the logs "
             "of the workers, which may be out of memory."
@@ -323,36 +341,6 @@ def checked(client: Any) -> Any:
     return client
 
 
-def check_scheduler(client: Any, reason: BaseException | None = None) -> None:
-    """Raise an error if the scheduler is gone."""
-    lost = getattr(reason, "reason", "") == "scheduler-connection-lost"
-    if client.status == "running" and not lost:
-        try:
-            client.nthreads()
-        except LOSSES:
-            lost = True
-    if client.status == "running" and not lost:
-        return
-    raise ClusterLost(
-        "The connection to the Dask scheduler is lost. With checkpoint= the same call goes on "
-        "from the last saved state with a client of another cluster."
-    ) from reason
-
-
-def check_workers(client: Any) -> None:
-    """Refuse workers without bayesring, or with another version of it."""
-    client.wait_for_workers(1, timeout=PATIENCE)
-    here = pydoc.locate(VERSION)
-    found = client.run(pydoc.locate, VERSION, on_error="return")
-    for worker, version in found.items():
-        if version != here:
-            has = f"bayesring {version}" if isinstance(version, str) else "no bayesring"
-            raise RuntimeError(
-                f"Worker {worker} has {has}, but bayesring {here} is needed there as here: "
-                "install the same version on all workers."
-            )
-
-
 def map_frames(function: Callable[[Any, Any], Any], frame: Any, shared: Any, meta: Any) -> Any:
     """A Dask DataFrame of a function of every partition and of what all `shared`.
 
@@ -366,32 +354,35 @@ def map_frames(function: Callable[[Any, Any], Any], frame: Any, shared: Any, met
 
 
 def read_frame(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """Parquet data as a Dask DataFrame."""
+    """Parquet data as a Dask DataFrame; a pattern stands for the files that match it."""
     from dask import dataframe
 
-    return dataframe.read_parquet(path, columns=columns)
+    found = list(map(str, find_files(path))) if is_pattern(str(path)) else path
+    return dataframe.read_parquet(found, columns=columns)
 
 
 @contextmanager
 def connected(scheduler: str | None, n_workers: int | None) -> Iterator[Any]:
     """A client of the cluster at an address, or of a new one of processes on this machine."""
-    if scheduler is not None:
-        try:
-            client = distributed.Client(scheduler)  # type: ignore[no-untyped-call]
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f"there is no Dask scheduler at {scheduler}: {reason_of(error)}."
-            ) from None
-        with client:
-            yield client
-        return
-    with (
-        distributed.LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=n_workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        distributed.Client(cluster) as client,  # type: ignore[no-untyped-call]
-    ):
-        yield client
+    with silent():
+        if scheduler is not None:
+            try:
+                client = distributed.Client(scheduler)  # type: ignore[no-untyped-call]
+            except (OSError, ValueError) as error:
+                raise ValueError(
+                    f"there is no Dask scheduler at {scheduler}: {reason_of(error)}."
+                ) from None
+            with client:
+                yield client
+            return
+        with dask.config.set(QUIET):
+            with undisturbed():
+                cluster = distributed.LocalCluster(  # type: ignore[no-untyped-call]
+                    n_workers=n_workers,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
+                )
+            with cluster, distributed.Client(cluster) as client:  # type: ignore[no-untyped-call]
+                yield client

@@ -54,6 +54,8 @@ from bayesring.engine.spread import Workers
 from bayesring.engine.streams import Purpose, aside
 from bayesring.model.types import IntArray
 
+FEW = 1 << 16
+"""Most rows that the driver keeps itself: a pass over them is shorter than a message."""
 GATHERS = 8
 """Lanes whose rows come to the driver at the same time."""
 
@@ -177,6 +179,8 @@ class HeldLanes(NamedTuple):
     """Of every lane and row group, the numbers of rows of its batches."""
     groups: list[slice]
     """Row groups of every lane."""
+    here: list[CodedLane] | None = None
+    """The lanes themselves, if they have few rows."""
 
     def batches(self, group: int) -> list[tuple[int, Span]]:
         """Lane and place there of all batches of rows of a group."""
@@ -255,13 +259,20 @@ class RemoteLane:
                 wanted[-1][1][-1] = wanted[-1][1][-1][0], end
             else:
                 wanted.append((lane, [(begin, end)]))
-        futures = [
-            self._cluster.submit("send-rows", some_rows, self._held.futures[lane], spans)
-            for lane, spans in wanted
-        ]
         if placed:
-            pool[:placed] = np.concatenate(self._cluster.results(futures))
+            pool[:placed] = np.concatenate(self._rows(wanted))
         return placed
+
+    def _rows(self, wanted: Sequence[tuple[int, list[Span]]]) -> list[IntArray]:
+        here = self._held.here
+        if here is not None:
+            return [some_rows(here[lane], spans) for lane, spans in wanted]
+        return self._cluster.results(
+            [
+                self._cluster.submit("send-rows", some_rows, self._held.futures[lane], spans)
+                for lane, spans in wanted
+            ]
+        )
 
 
 class SpreadRows(ABC):
@@ -315,7 +326,8 @@ class SpreadRows(ABC):
             skipped = self._cluster.keep("row-numbers", skip)
             futures = self._coded_lanes(there, skipped)
             sizes = self._cluster.results(self._cluster.map("count-rows", sizes_of, futures))
-            self._held = known, HeldLanes(futures, sizes, self._lanes)
+            here = self._cluster.results(futures) if self.n_rows <= FEW else None
+            self._held = known, HeldLanes(futures, sizes, self._lanes, here)
         return self._held[1]
 
     def chunks(
@@ -360,7 +372,8 @@ class SpreadFiles(SpreadRows):
     def __init__(self, cluster: Workers, path: Path, modes: Sequence[str], value: str) -> None:
         super().__init__(cluster)
         self.modes, self.value = tuple(modes), value
-        self._files, self._source = ParquetFiles(path, modes, value), (path, self.modes, value)
+        self._files = ParquetFiles(path, modes, value)
+        self._source = path, self.modes, value, self._files.stamps
         self.n_rows = self._files.n_rows
         self._divide(self._files.groups)
 

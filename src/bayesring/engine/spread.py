@@ -116,20 +116,22 @@ class Workers(ABC):
 
     def read_files(self, path: Path, modes: tuple[str, ...], value: str) -> Read:
         """Parquet data that every worker can read at the same path."""
-        parts = parts_of(ParquetFiles(path, modes, value))
+        here = ParquetFiles(path, modes, value)
+        parts = parts_of(here)
 
         def read() -> list[Any]:
-            files = self.submit("open-files", ParquetFiles, path, modes, value)
+            files = self.submit("open-files", ParquetFiles, path, modes, value, here.stamps)
             return [self.submit("read-files", file_part, files, groups) for groups in parts]
 
         return read
 
     def short_cuts(self, path: Path, modes: tuple[str, ...], value: str) -> ShortCuts:
         """The same data without parts in between."""
-        groups = ParquetFiles(path, modes, value).groups
+        here = ParquetFiles(path, modes, value)
+        groups = here.groups
 
         def each(name: str, function: Callable[..., Any], *rest: Any) -> list[Any]:
-            files = self.submit("open-files", ParquetFiles, path, modes, value)
+            files = self.submit("open-files", ParquetFiles, path, modes, value, here.stamps)
             sizes = [own.n_rows for own in groups]
             workers: Sequence[str | None] = self.threads() or [None]
             futures = []
@@ -179,6 +181,7 @@ class Spread(NamedTuple):
         """Raise an error if the likelihood cannot have some of the values."""
         parts = self.cluster.map("check", partitions.check, self.read(), likelihood, urgency=1)
         self.cluster.results(parts)
+        likelihood.check(np.array([self.moments.smallest, self.moments.largest]))
 
     def gathered(self) -> Observations:
         """All observations, in this process and in the units of the data."""
@@ -331,6 +334,10 @@ def spread_over(
     joint = cluster.reduce("survey", partitions.joint_survey, surveys, tuple(names))
     survey: PartSurvey = cluster.results([joint])[0]
     tally, seen = survey.tally, survey.seen if survey.seen.n else survey.tally
+    if not survey.n_rows:
+        raise ValueError(
+            "X is empty: none of its partitions has a row, or one with a positive sample_weight."
+        )
     if not tally.n:
         raise ValueError(
             f"value column {value!r} holds no value in any of its {survey.n_rows:,} rows."

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 from scipy.special import logsumexp
@@ -294,18 +295,16 @@ def draw(estimate: RingEstimate, streams: Streams, learning: Learning) -> Draws:
 
 def learn_more(
     estimates: Sequence[RingEstimate],
-    data: Observations,
+    course: Course,
     likelihood: Likelihood,
-    prior: RingPrior,
-    learning: Learning,
-    engine: Engine,
     everything: Observations | None = None,
 ) -> tuple[list[RingEstimate], list[Draws]]:
-    """Go on with new observations, in the units of the old; modes may have grown.
+    """Go on with the observations of a course, in the units of the old; modes may have grown.
 
     Draws are those of chains if `everything`, all observations so far in standard units, is known.
     The estimates given stay as they are: whatever interrupts this, nothing is learned by halves.
     """
+    data, learning, prior, engine = course.judged, course.learning, course.prior, course.engine
     rows = ArrayRows(data)
     per_pass = max(1, -(-len(data.values) // learning.batch_size))
     passes = -(-FEWEST_BATCHES // per_pass)
@@ -316,16 +315,22 @@ def learn_more(
 
     def more(numbered: tuple[int, RingEstimate]) -> RingEstimate:
         number, estimate = numbered
+        piece = f"more-{number}"
+        found = course.checkpoint.find(piece, estimate)
+        if found is not None:
+            return cast(RingEstimate, found)
         streams = Streams.of_chain(learning.seed, number)
         wider = grown(estimate, data.shape)
         for _ in range(PLACED if informed and wider.shape != estimate.shape else 0):
             wider = em.expect(wider, setting)._replace(nuisance=estimate.nuisance)
-        return em.add(wider, rows, streams, learning.batch_size, rates, setting)
+        learned = em.add(wider, rows, streams, learning.batch_size, rates, setting)
+        course.checkpoint.keep(piece, learned, always=True)
+        return learned
 
     found = engine.map_pieces(more, list(enumerate(estimates)))
     if everything is not None and len(everything.values) <= MOST_SAMPLED:
-        course = Course(everything, learning, bound, engine)
-        sampled = sample_around(found, everything, likelihood, course)
+        around = course._replace(judged=everything, prior=bound)
+        sampled = sample_around(found, everything, likelihood, around)
         return found, [own for own, _ in sampled.chains]
     streams = [Streams.of_chain(learning.seed, number) for number in range(len(found))]
     return found, [draw(new, own, learning) for new, own in zip(found, streams, strict=True)]

@@ -237,7 +237,10 @@ class Bernoulli(Likelihood):
         own = values[rows], mean[rows], variance[rows]
         scatter = chances.fit_scatter(*own)
         after = chances.scattered(*own[1:], scatter)
-        return replace(self, scatter=scatter, curve=chances.fit_curve(own[0], after))
+        curve = chances.fit_curve(own[0], after)
+        if not curve and scatter != 1.0:
+            curve = chances.fit_shift(own[0], after)
+        return replace(self, scatter=scatter, curve=curve)
 
     @property
     def moves(self) -> bool:

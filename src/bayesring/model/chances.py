@@ -4,7 +4,9 @@ Two things may be wrong with the probabilities of a mixture over draws. Log odds
 much or too little from draw to draw, so that their mean is too close to even odds, or not close
 enough: they are drawn towards their mean over draws by the factor `scatter`. What is still wrong is
 put right by an increasing `curve`: log odds that belong to those at `KNOTS`, straight between them,
-so that cells keep their order. Either is left alone unless held-out values speak against it.
+so that cells keep their order. Either is left alone unless held-out values speak against it; but
+where there are more certain zeros than ones, or the reverse, a factor moves the mean probability,
+too, and a curve parallel to the diagonal puts that right.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ KNOTS = np.concatenate([KNOTS, -KNOTS[::-1]])
 SCATTERS, PLAIN = np.arange(31) / 20, 20
 """Factors that are tried, and the place of one among them."""
 BELIEF = 0.2
-"""Standard deviation of the factor around one, before held-out values speak."""
+"""Standard deviation of the factor around one, and of a shift of log odds around zero, before
+held-out values speak."""
 PSEUDO = 25.0
 """Values that weigh as much as the belief that the probabilities near a knot are right."""
 SURE = 2.0
@@ -74,6 +77,20 @@ def fit_curve(values: FloatArray, mean: FloatArray) -> tuple[float, ...]:
     curve = np.maximum.accumulate(KNOTS + shifts)
     gain = _log_likelihood(values, along(curve, odds)) - _log_likelihood(values, odds)
     return tuple(curve.tolist()) if gain > SURE * used.sum() else ()
+
+
+def fit_shift(values: FloatArray, mean: FloatArray) -> tuple[float, ...]:
+    """The curve parallel to the diagonal under which `values` (n,) are most likely.
+
+    Its distance from the diagonal is believed to be within `BELIEF` of zero.
+    """
+    odds = logit(np.clip(mean, EDGE, 1.0 - EDGE))
+    shift = 0.0
+    for _ in range(ROUNDS):
+        now = expit(odds + shift)
+        slope = float((values - now).sum()) - shift / BELIEF**2
+        shift += slope / (float((now * (1.0 - now)).sum()) + 1.0 / BELIEF**2)
+    return tuple((KNOTS + shift).tolist())
 
 
 def along(curve: FloatArray, odds: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from bayesring.data.observations import Observations
-from bayesring.model.types import FloatArray, IntArray
+from bayesring.model.types import FloatArray, Given, IntArray
 from bayesring.posterior import Posterior
 from bayesring.posterior.suggest import candidate_cells, most_uncertain
 
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
     levels: tuple[IntArray, ...]
     observed: FloatArray
-    """NaN where nothing was observed; the mean of repeated observations."""
+    """NaN where nothing was observed; the mean of repeated observations, of an exposure of one."""
     mean: FloatArray
     deviation: FloatArray
     """Error bar of a new observation; of the probability if values are binary."""
@@ -94,9 +94,14 @@ def _spread(observed: Observations, levels: Sequence[IntArray]) -> FloatArray:
         places[:, mode] = lookup[observed.coords[:, mode]]
     inside = np.all(places >= 0, axis=1)
     flat = np.ravel_multi_index(tuple(places[inside].T), sizes)
-    counts = np.bincount(flat, minlength=prod(sizes))
-    sums = np.bincount(flat, observed.values[inside], prod(sizes))
-    means = np.divide(sums, counts, out=np.full(counts.size, np.nan), where=counts > 0)
+    ones = np.ones(len(observed.values))
+    weight, exposure = (
+        (ones if own is None else own)[inside]
+        for own in (observed.given.weight, observed.given.exposure)
+    )
+    shares = np.bincount(flat, weight * exposure, prod(sizes))
+    sums = np.bincount(flat, weight * observed.values[inside], prod(sizes))
+    means = np.divide(sums, shares, out=np.full(shares.size, np.nan), where=shares > 0)
     return np.asarray(means.reshape(sizes))
 
 
@@ -118,7 +123,8 @@ def surprises(
     """Search at most `N_CANDIDATES` observations, drawn at random, for the `n` most surprising."""
     searched = _draw(seed, len(observed.values))
     coords, values = observed.coords[searched], observed.values[searched]
-    mean, deviation = posterior.moments(coords)
+    given = Given(exposure=observed.given.at(searched).exposure)
+    mean, deviation = posterior.described(coords, (), given=given)
     if is_binary:
         distance = np.where(values > 0.5, mean, 1.0 - mean)
         order = np.argsort(distance, kind="stable")[:n]

@@ -33,6 +33,8 @@ def surprise_table(fitted: Fitted, contents: Contents) -> str:
             "error bar": found.deviation,
             "error bars off": found.distance,
         }
+    given = fitted.observed is not None and fitted.observed.given.exposure is not None
+    exposed = " Expected counts are those of the exposure of each." if given else ""
     return _cell_table(
         "Largest surprises",
         fitted,
@@ -41,7 +43,7 @@ def surprise_table(fitted: Fitted, contents: Contents) -> str:
         columns,
         f"Observed values far from what the model expects, out of {found.n_searched:,} checked. "
         "The model has seen them, so they pull it towards them: look for errors of measurement or "
-        "copying, and for real events.",
+        f"copying, and for real events.{exposed}",
     )
 
 

@@ -17,9 +17,16 @@ from bayesring.report.fitted import Fitted
 MOST = 2**16 - 1
 """Numbers are encoded as integers from 1 to this; 0 means missing."""
 CHOSEN = ' selected="selected"'
-CUT = "Scales marked ≤ or ≥ are cut: about 1 % of the values lie beyond such an end."
+CUT = "Scales marked ≤ or ≥ are cut: some values lie beyond such an end."
 TAIL = 0.01
 """Share of values beyond either end of the colour scale, so that outliers do not dominate it."""
+
+
+def _exposed(fitted: Fitted) -> str:
+    """What counts of different exposures are made comparable by."""
+    if fitted.observed is None or fitted.observed.given.exposure is None:
+        return ""
+    return " Observed and expected counts are those of an exposure of one."
 
 
 def skeleton(fitted: Fitted, part: Part) -> str:
@@ -40,7 +47,7 @@ def skeleton(fitted: Fitted, part: Part) -> str:
     return (
         f'<div id="explorer"><h3>Slices</h3>{_cut(fitted, part)}<p class="hint">Choose which modes '
         "run down and across, and move through the others with the sliders. Click a cell, or focus "
-        "a picture and use the arrow keys, to read its numbers.</p>"
+        f"a picture and use the arrow keys, to read its numbers.{_exposed(fitted)}</p>"
         '<noscript><p class="note">The slices need JavaScript; the rest of the page does not.</p>'
         '</noscript><div class="controls">'
         f'<label>down <select id="rows">{rows}</select></label>'

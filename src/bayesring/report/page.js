@@ -107,7 +107,8 @@ function spread(labels, width) {
   const letters = Math.min(Math.max(...labels.map((label) => label.length)), longest);
   const n = Math.min(Math.max(Math.floor(width / (5.5 * letters + 16)), 2), 5, labels.length);
   if (n < 2) return [0];
-  return [...Array(n).keys()].map((k) => Math.round((k / (n - 1)) * (labels.length - 1)));
+  const step = Math.ceil((labels.length - 1) / (n - 1));
+  return [...labels.keys()].filter((k) => k % step === 0);
 }
 
 // Numbers of the current slice, row by row.
@@ -172,10 +173,10 @@ function drawPanel({ panel, stage, canvas, numbers, colours, title }) {
 }
 
 function ticks(box, mode, side) {
-  const n = Math.min(sizes[mode], side === "top" ? 6 : 3);
+  const n = side === "top" ? 10 : 3;
+  const step = Math.ceil(sizes[mode] / n);
   box.replaceChildren();
-  for (let k = 0; k < n; k++) {
-    const index = Math.round(((k + 0.5) / n) * sizes[mode] - 0.5);
+  for (let index = step > 1 ? Math.floor((sizes[mode] - 1) % step / 2) : 0; index < sizes[mode]; index += step) {
     const tick = document.createElement("span");
     tick.textContent = data.labels[mode][index];
     tick.title = tick.textContent;

@@ -195,8 +195,8 @@ def label_ticks(labels: Sequence[str]) -> list[tuple[float, str]]:
 def label_places(labels: Sequence[str]) -> list[int]:
     """Evenly spread places of labels that fit along a chart."""
     n = int((WIDTH - LEFT - RIGHT) / (_length(labels) + GAP))
-    places = np.linspace(0, len(labels) - 1, min(max(n, 2), 6, len(labels))).round()
-    return [int(place) for place in places]
+    step = -(-(len(labels) - 1) // (min(max(n, 2), 6) - 1))
+    return list(range(0, len(labels), max(step, 1)))
 
 
 def ticks(low: float, high: float, n: int = 5) -> list[tuple[float, str]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import glob
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 
 from bayesring.checks import import_pyarrow
 from bayesring.data.parquet.arrowkeys import KeyType
-from bayesring.data.parquet.thrift import RowGroup, read_footer
+from bayesring.data.parquet.thrift import RowGroup, read_footer, sum_of_footer
 from bayesring.wording import reason_of
 
 ENDINGS = (".parquet", ".parq", ".pq")
@@ -82,6 +84,51 @@ def partition_kinds(partitions: list[dict[str, str | None]]) -> dict[str, KeyTyp
             KeyType("int64", np.dtype("i8")) if whole else KeyType("string", np.dtype("U"))
         )
     return kinds
+
+
+GRAIN = 50_000_000
+"""Nanoseconds by which times of a file system may be behind the clock."""
+
+
+class Stamp(NamedTuple):
+    """What a file was when it was opened: the same file may be read again, another one may not."""
+
+    path: Path
+    size: int
+    modified: int
+    """Nanoseconds, as the file system has them."""
+    footer: int
+    """Checksum of the footer, which says where all pages are, and which values are in them."""
+    opened: int
+    """When it was looked at."""
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """Look at a file that has an intact footer."""
+        opened, found = time.time_ns(), path.stat()
+        return cls(path, found.st_size, found.st_mtime_ns, sum_of_footer(path), opened)
+
+    def check(self, name: str, whole: bool = False) -> None:
+        """Raise an error if the file is gone, or is another one; its footer is read if `whole`.
+
+        Another machine may have a copy with a time of its own, from before this one was opened.
+        """
+        try:
+            found = os.stat(self.path)
+            same = found.st_size == self.size
+            if found.st_mtime_ns != self.modified:
+                same = same and found.st_ctime_ns < self.opened - GRAIN
+            same = same and (not whole or sum_of_footer(self.path) == self.footer)
+        except OSError as error:
+            raise ValueError(
+                f"File {name} was there when the data were opened, but now it cannot be read "
+                f"({error.strerror}); it must stay until the fit has ended."
+            ) from None
+        if not same:
+            raise ValueError(
+                f"File {name} was changed after the data were opened; it must stay as it is until "
+                "the fit has ended."
+            )
 
 
 def check_value_type(kind: Any, place: str, column: str) -> None:

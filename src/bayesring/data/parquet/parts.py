@@ -16,13 +16,13 @@ from bayesring.data.partitions import (
     Border,
     JointLabels,
     PartSurvey,
-    RowPart,
     Wanted,
     give_back,
     joined,
     split,
     wanted_of,
 )
+from bayesring.data.rowparts import RowPart
 from bayesring.model.types import FloatArray
 
 ROWS = 1 << 20
@@ -45,7 +45,7 @@ def parts_of(files: ParquetFiles) -> list[list[Group]]:
 def file_part(files: ParquetFiles, groups: Sequence[Group]) -> RowPart:
     """Some row groups; errors name the file and the row."""
     tallies = [KeyTally(kind, name) for kind, name in zip(files.kinds, files.modes, strict=True)]
-    read, values = [], []
+    read, values, bits = [], [], []
     for part in (part for group in groups for part in files.read(group)):
         found = part.batch.column(files.value)
         known = found.is_valid()
@@ -53,6 +53,7 @@ def file_part(files: ParquetFiles, groups: Sequence[Group]) -> RowPart:
         tally_keys(files, part, tallies)
         read.append([column.filter(known) for column in keys])
         values.append(values_of(files, part))
+        bits.append(known.to_numpy(zero_copy_only=False))
     levels = [tally.result()[0] for tally in tallies]
     coders = list(map(make_coder, levels, files.kinds, files.modes))
     codes = np.empty((len(coders), sum(map(len, values))), dtype=np.int32)
@@ -63,8 +64,15 @@ def file_part(files: ParquetFiles, groups: Sequence[Group]) -> RowPart:
             if len(own):
                 coder.code(column, codes[mode, begin:end])
     zones = tuple(kind.zone for kind in files.kinds)
-    n_rows = sum(group.n_rows for group in groups)
-    return RowPart(codes, np.concatenate(values), tuple(levels), zones, n_rows=n_rows)
+    return RowPart(
+        codes,
+        np.concatenate(values),
+        tuple(levels),
+        zones,
+        n_rows=sum(group.n_rows for group in groups),
+        known=np.packbits(np.concatenate(bits)),
+        places=tuple((files.place(own.file), own.begin, own.n_rows) for own in groups),
+    )
 
 
 SPLIT = 1 << 18

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow
 from bayesring.data.parquet.arrowkeys import KeyType, key_type
 from bayesring.data.parquet.footers import (
+    Stamp,
     base_of,
     check_footer,
     check_value_type,
@@ -141,15 +142,25 @@ class ParquetFiles(RowSource):
     """Files with the same key columns and value column, checked.
 
     Opening reads only the footers: names and types of columns, numbers of rows, and whether the
-    file is as long as its footer says.
+    file is as long as its footer says. `stamps` are those of an earlier opening, maybe elsewhere:
+    its files are opened and no others, and must be what they were then.
     """
 
-    def __init__(self, path: str | os.PathLike[str], modes: Sequence[str], value: str) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        modes: Sequence[str],
+        value: str,
+        stamps: Sequence[Stamp] = (),
+    ) -> None:
         self.path, self.modes, self.value = Path(path), tuple(modes), value
-        self._paths = find_files(self.path)
+        self._paths = [own.path for own in stamps] or find_files(self.path)
         self._base = base_of(str(path))
         self._partitions = [partition_of(path.relative_to(self._base)) for path in self._paths]
         self._fixed = partition_kinds([each for each in self._partitions if each])
+        for file, own in enumerate(stamps):
+            own.check(self.name(file), whole=True)
+        self.stamps = list(stamps)
         self._metadata: list[Any] = []
         self._coded: list[list[str]] = []
         self.groups: list[Group] = []
@@ -175,6 +186,8 @@ class ParquetFiles(RowSource):
         partition = self._partitions[group.file]
         stored = [name for name in (*self.modes, self.value) if name not in self._fixed]
         begin = group.begin
+        stamp, name_of_file = self.stamps[group.file], self.name(group.file)
+        stamp.check(name_of_file)
         try:
             with parquet.ParquetFile(
                 self._paths[group.file],
@@ -193,10 +206,12 @@ class ParquetFiles(RowSource):
                     yield RowBatch(group.file, begin, None, batch)
                     begin += len(batch)
         except (pa.ArrowException, OSError) as error:
+            stamp.check(name_of_file)
             raise ValueError(
                 f"File {self.name(group.file)}, row {begin:,} and after: cannot be read, the file "
                 f"is damaged ({reason_of(error)})."
             ) from None
+        stamp.check(name_of_file)
         if begin < group.begin + group.n_rows:
             raise ValueError(
                 f"File {self.name(group.file)}, row {begin:,} and after: the file ends before its "
@@ -210,6 +225,8 @@ class ParquetFiles(RowSource):
 
         path, name = self._paths[file], self.name(file)
         groups = check_footer(path, name)
+        if len(self.stamps) == file:
+            self.stamps.append(Stamp.of(path))
         try:
             with parquet.ParquetFile(path) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow

@@ -8,6 +8,7 @@ protocol, parsed with bounds checks and a depth limit. Everything else is skippe
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +65,16 @@ def read_footer(path: str | os.PathLike[str]) -> list[RowGroup]:
         file.seek(last)
         found = Walk(file.read(length)).struct(FOOTER)
     return _row_groups(found, last)
+
+
+def sum_of_footer(path: str | os.PathLike[str]) -> int:
+    """A checksum of the footer and its length; of anything else, of the last bytes."""
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(size - TAIL, 0))
+        length = int.from_bytes(file.read(TAIL)[:4], "little")
+        file.seek(max(size - TAIL - length, 0))
+        return zlib.crc32(file.read(length + TAIL))
 
 
 def _row_groups(footer: dict[int, Any], last: int) -> list[RowGroup]:
