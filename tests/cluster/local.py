@@ -10,6 +10,8 @@ import sys
 import numpy as np
 import pandas as pd
 
+from bayesring.engine.connection import bring_back
+
 OPTIONS = {
     "threads_per_worker": 1,
     "processes": True,
@@ -32,6 +34,12 @@ def kill_one(client, which=0):
     """SIGKILL to one worker process; its nanny starts another one."""
     processes = sorted(client.run(os.getpid).items())
     os.kill(processes[which % len(processes)][1], signal.SIGKILL)
+
+
+def make_whole(client, n_workers=2):
+    """Wait until all workers are back."""
+    bring_back(client)
+    client.wait_for_workers(n_workers, timeout=60)
 
 
 def long_table(rng, n, shape=(3, 30, 8)):

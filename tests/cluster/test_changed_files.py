@@ -16,7 +16,7 @@ from bayesring.infer.problem import make_problem
 from bayesring.likelihoods import Gaussian
 from bayesring.model.types import RingSize
 from bayesring.priors import NormalWishart, RingPrior
-from tests.cluster.local import MODES, long_table
+from tests.cluster.local import MODES, long_table, make_whole
 
 PLAIN = {"compression": "none", "write_statistics": False, "use_dictionary": False}
 """Files of the same rows with other values have the same size and the same footer."""
@@ -108,4 +108,4 @@ def test_a_worker_is_lost_after_a_file(client, log, tmp_path, gone):
             os.kill(process, signal.SIGKILL)
         with pytest.raises(ValueError, match=r"^File a.parquet was (there|changed)"):
             gibbs.step(streams, 2, state, problem, engine)
-    client.wait_for_workers(2, timeout=60)
+    make_whole(client)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import dask
 import numpy as np
 import pytest
 from dask import dataframe
@@ -13,6 +14,7 @@ from distributed import Client, LocalCluster, WorkerPlugin
 from bayesring import TensorRing, __version__
 from bayesring.data import blocks
 from bayesring.data.observations import Observations
+from bayesring.engine import connection
 from bayesring.engine import dask as module
 from bayesring.engine.dask import Cluster, ClusterLost
 from bayesring.engine.operations import JOINT, UPDATES
@@ -28,6 +30,7 @@ from tests.cluster.local import (
     OPTIONS,
     kill_one,
     long_table,
+    make_whole,
     pretend_few_are_many,
     same_draws,
     start,
@@ -166,7 +169,33 @@ def test_a_killed_worker_changes_nothing(client):
         found = scans(engine, LIKELIHOODS[0], n_scans=15)
         killer.join()
     same(found, scans(Threads(1), LIKELIHOODS[0], n_scans=15))
-    client.wait_for_workers(2)
+    make_whole(client)
+
+
+@pytest.mark.ci
+def test_a_worker_that_dask_gives_up_comes_back(monkeypatch):
+    """Dask closes the nanny of a worker that takes longer to start anew than it waits."""
+    monkeypatch.setattr(connection, "PATIENCE", 30.0)
+    timeout = "distributed.deploy.lost-worker-timeout"
+    with (
+        LocalCluster(n_workers=1, **OPTIONS) as local,
+        Client(local) as client,
+        Cluster(client) as engine,
+    ):
+        nanny = local.workers[0]
+
+        def lose():
+            with dask.config.set({timeout: "1ms"}):
+                kill_one(client)
+                while local.workers.get(0) is nanny:
+                    time.sleep(0.01)
+
+        killer = threading.Timer(0.5, lose)
+        killer.start()
+        found = scans(engine, LIKELIHOODS[0], n_scans=15)
+        killer.join()
+        make_whole(client, 1)
+    same(found, scans(Threads(1), LIKELIHOODS[0], n_scans=15))
 
 
 @pytest.mark.ci
@@ -189,7 +218,7 @@ def test_lost_blocks_are_read_again(client, rng, tmp_path):
         return [*state.cores, *state.weights, state.nuisance, info.statistics]
 
     same(some_scans(kills=()), some_scans(kills=(2, 3)))
-    client.wait_for_workers(2)
+    make_whole(client)
 
 
 @pytest.mark.usefixtures("few_are_many")

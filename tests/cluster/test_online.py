@@ -23,7 +23,7 @@ from bayesring.engine.dask import ClusterLost
 from bayesring.engine.gradients import BatchSums
 from bayesring.engine.remoteframes import SpreadFrame, tally_partition
 from bayesring.infer import members, online
-from tests.cluster.local import MODES, OPTIONS, kill_one, long_table, same_draws, start
+from tests.cluster.local import MODES, OPTIONS, kill_one, long_table, make_whole, same_draws, start
 from tests.cluster.serial import Serial
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesring.data.traps.DataWarning")
@@ -141,7 +141,7 @@ def test_a_killed_worker_changes_nothing(client, log, monkeypatch):
     monkeypatch.setattr(module.Cluster, "batch_sums", killing)
     same(here, fit(log, batch_size=200, client=client))
     assert len(seen) > 30
-    client.wait_for_workers(2)
+    make_whole(client)
 
 
 @pytest.mark.ci

@@ -51,8 +51,20 @@ def check_scheduler(client: Any, reason: BaseException | None = None) -> None:
     ) from reason
 
 
+def bring_back(client: Any) -> None:
+    """Let a cluster that this process has started bring back the workers that it should have.
+
+    15 seconds after a worker was lost, Dask looks whether there is one of its name; if that was
+    killed anew just then, Dask takes it for gone and never starts it again.
+    """
+    wanted = getattr(getattr(client, "cluster", None), "worker_spec", None)
+    if wanted:
+        client.cluster.scale(len(wanted))
+
+
 def await_worker(client: Any) -> None:
     """Wait for a worker if there is none."""
+    bring_back(client)
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
@@ -91,6 +103,8 @@ class Patience:
             self._last = time.monotonic()
         elif time.monotonic() - self._last > PATIENCE:
             raise ClusterLost(NO_WORKER.format(PATIENCE))
+        else:
+            bring_back(self._client)
 
     def result(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of work that the client does."""

@@ -81,8 +81,10 @@ QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "2s",
+    "distributed.deploy.lost-worker-timeout": "1h",
 }
-"""Settings of a cluster of our own: Dask watches itself less, and leaves the cores to the work."""
+"""Settings of a cluster of our own: Dask watches itself less, leaves the cores to the work, and
+does not give up a worker that starts anew."""
 
 
 class Cluster(Threads, Workers):
@@ -262,7 +264,8 @@ class Cluster(Threads, Workers):
 
     def threads(self) -> list[str]:
         """Addresses of the workers, each as often as it has threads, the workers in turn."""
-        threads = self.client.nthreads()
+        while not (threads := self.client.nthreads()):
+            await_worker(self.client)
         rounds = range(max(threads.values(), default=0))
         return [each for turn in rounds for each, n in sorted(threads.items()) if turn < n]
 
