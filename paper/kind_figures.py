@@ -1,7 +1,7 @@
 """Every kind of value: counts, outliers, ratings and links, against normal noise and the trivial.
 
 `make kinds` measures what is missing of `JOBS`, keeps it in `paper/results/kinds.json`, and writes
-the page `docs/kinds-of-values.md`. Fits are `SHORT` but for links; all else is at its default.
+the page `docs/kinds-of-values.md`. Fits are from the defaults.
 Log scores are of probabilities: under normal noise, a whole number y has what lies between
 y - 1/2 and y + 1/2 (of logarithms, between their logarithms), and the lowest and the highest
 possible value also what lies beyond. That is kinder to normal noise than its density.
@@ -14,6 +14,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,8 @@ from paper.kinds_page import page
 from paper.results_store import COMMITTED, ROOT, write_json
 
 FILE, PAGE = ROOT / COMMITTED / "kinds.json", ROOT / "docs" / "kinds-of-values.md"
-SHORT: dict[str, Any] = {"chains": 1, "warmup": 120, "draws": 80}
-"""One chain, a third of the usual scans."""
-MASK, HOURS = "RM 40", 48
-"""One of the published masks, and hours of NYC's 1,464: the first two days."""
+MASK, HOURS = "RM 40", 168
+"""One of the published masks, and hours of NYC's 1,464: the first week."""
 SCORED = 20_000
 """Test cells that are scored, at most, drawn at random."""
 LEVEL = 0.9
@@ -44,13 +43,18 @@ Row = dict[str, float]
 Rows = dict[str, Row]
 
 
-def fit(coords: IntArray, values: FloatArray, shape: tuple[int, ...], **settings: Any) -> Any:
-    """A ring from the defaults, but short, and the CPU seconds it took as `seconds_`."""
-    asked = SHORT | {"shape": shape, "random_state": 0, "progress": False, "n_jobs": 1} | settings
+def fit(coords: IntArray, values: FloatArray, data: Any, **settings: Any) -> Any:
+    """A ring from the defaults, and the CPU seconds it took as `seconds_`.
+
+    `data` is a data set, whose positions are given, or a shape.
+    """
+    shape = getattr(data, "shape", data)
+    asked = {"shape": shape, "random_state": 0, "progress": False, "n_jobs": 1} | settings
+    known = {"positions": data.positions, "modes": list(data.labels)} if shape is not data else {}
     begin = time.process_time()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # short, and counts as real values
-        ring = TensorRing(**asked).fit(coords, values)
+        warnings.simplefilter("ignore")  # counts as real values
+        ring = TensorRing(**asked).fit(coords, values, **known)
     ring.seconds_ = time.process_time() - begin
     return ring
 
@@ -136,7 +140,7 @@ def trivial_counts(train: FloatArray, y: FloatArray, positive: bool) -> tuple[Fl
 def count_rows(
     train: tuple[IntArray, FloatArray],
     test: tuple[IntArray, FloatArray],
-    shape: tuple[int, ...],
+    data: Any,
     positive: bool,
 ) -> Rows:
     """All models of some counts, and how much better the negative binomial is than each."""
@@ -150,7 +154,7 @@ def count_rows(
         ("normal noise", "gaussian", False),
         ("normal noise on log(1 + y)", "gaussian", True),
     ):
-        ring = fit(train[0], np.log1p(train[1]) if logs else train[1], shape, likelihood=likelihood)
+        ring = fit(train[0], np.log1p(train[1]) if logs else train[1], data, likelihood=likelihood)
         scores[name], found[name] = counted(ring, (cells, y), logs, positive)
     trivial = "one distribution for all"
     scores[trivial], found[trivial] = trivial_counts(train[1], y, positive)
@@ -162,14 +166,16 @@ def count_rows(
 
 
 def nyc(zeros: bool) -> Rows:
-    """NYC's first two days, 40 % of its cells missing; zeros are values, or cells without one."""
+    """NYC's first week, 40 % of its cells missing; zeros are values, or cells without one."""
     data = datasets.load_nyc()
     trips = np.nan_to_num(data.tensor)[:, :, :HOURS]
     mask = shown_cells(data.shape, MASK)[:, :, :HOURS]
     used = np.ones(trips.shape, dtype=bool) if zeros else trips > 0
     parts = [np.argwhere(used & mask), np.argwhere(used & ~mask)]
     train, test = ((cells, trips[tuple(cells.T)]) for cells in parts)
-    return count_rows(train, test, trips.shape, not zeros)
+    positions = {"hour": data.positions["hour"][:HOURS]}
+    week = replace(data, shape=trips.shape, positions=positions)
+    return count_rows(train, test, week, not zeros)
 
 
 def alog() -> Rows:
@@ -183,7 +189,7 @@ def alog() -> Rows:
         ("counts, negative binomial", "negative-binomial", True),
     ):
         values = np.rint(np.expm1(train.values)) if counts else train.values
-        ring = fit(train.coords, values, data.shape, likelihood=likelihood)
+        ring = fit(train.coords, values, data, likelihood=likelihood)
         draws = ring.sample(test.coords, 200, random_state=0)
         draws = np.log1p(draws) if counts else draws
         centre = draws.mean(axis=0) if counts else ring.predict(test.coords)
@@ -323,8 +329,7 @@ def _links_of_fold(data: Any, fold: int) -> Rows:
     train, test = data.split(fold)
     rows = np.random.default_rng(0).permutation(len(test.values))[:SCORED]
     cells, y = test.coords[rows], test.values[rows]
-    whole = {"chains": "auto", "warmup": "auto", "draws": "auto", "random_state": fold}
-    ring = fit(train.coords, train.values, data.shape, likelihood="bernoulli", **whole)
+    ring = fit(train.coords, train.values, data, likelihood="bernoulli", random_state=fold)
     plain = np.exp(ring.log_score(cells, np.ones(len(y))))
     share = np.full(len(y), train.values.mean())
     found = {}

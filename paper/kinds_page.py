@@ -8,8 +8,8 @@ Made by `make kinds`; the numbers behind it are in `paper/results/kinds.json`. W
 are is in [your own data](your-own-data.md#kinds-of-values), how they are sampled in
 [the model](model.md).
 
-Fits are short, one chain of 120 + 80 scans unless stated otherwise, and all else is at its default.
-Seconds are of one CPU. A log score is the mean logarithm of the probability that a model gave to a
+Fits have nothing set but the likelihood; data sets give the positions of their modes. Seconds are
+of one CPU. A log score is the mean logarithm of the probability that a model gave to a
 hidden value. Under normal noise, a whole number has what lies within one half of it, and zero all
 that lies below as well, which is kinder to it than its density. "Behind by" is how much worse a
 log score is than that of the first row, with its standard error over cells. "Randomised" is the

@@ -14,6 +14,7 @@ from bayesring.data.writing import replacing
 from bayesring.model.types import FloatArray, Observations
 from bayesring.posterior.convergence import DiagnosticWarning
 from paper.accuracy import N_CHECKED
+from paper.arena import rolling
 from paper.arena.contests import CONTESTS
 from paper.arena.rivals import Entrant, RivalSetting, rivals
 from paper.arena.trivial import Known
@@ -68,6 +69,19 @@ def make_cells(quick: bool = False) -> list[ResultCell]:
         for method in rivals(contest)
         for fold in (folds[:1] if quick else folds)
         if not is_elsewhere(name, method)
+    ]
+    found += [
+        ResultCell(
+            STUDY,
+            f"{rolling.NAME} {mask}",
+            method,
+            "0",
+            rolling.work,
+            (mask, method, quick),
+            1.0 if quick else COSTS.get(method, 1.0),
+        )
+        for mask in (rolling.MASKS[:1] if quick else rolling.MASKS)
+        for method in rolling.forecasters(quick, threads=1)
     ]
     return sorted(found, key=lambda cell: cell.cost)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from paper.accuracy import load_cells
+from paper.arena import rolling
 from paper.arena.arena_cells import STUDY, is_elsewhere
-from paper.arena.contests import CONTESTS, Contest
+from paper.arena.contests import CONTESTS, NOTEBOOKS
 from paper.arena.rivals import rivals
 from paper.contenders import SMURFF
 from paper.results_store import CellKey, Result, ResultsStore
@@ -33,7 +35,8 @@ class ArenaRow(NamedTuple):
 
 def page(store: ResultsStore) -> str:
     """All tables."""
-    return PAGE.format(tables="\n\n".join(section(store, name) for name in CONTESTS))
+    tables = [*(section(store, name) for name in CONTESTS), forecasts(store)]
+    return PAGE.format(tables="\n\n".join(tables))
 
 
 def section(store: ResultsStore, name: str) -> str:
@@ -46,15 +49,34 @@ def section(store: ResultsStore, name: str) -> str:
         ),
         *(ours(store, name, method) for method in rivals(contest)),
     ]
-    marked = mark_best(rows, contest.scores)
-    what = " / ".join(f"{score} {'↑' if score in RISING else '↓'}" for score in contest.scores)
-    columns = [f"{mask}, {what}" for mask in contest.masks] or [what]
-    lines = [
+    table = _table(rows, contest.masks, contest.scores)
+    return f"## {name}\n\n{table}\n\nPublished figures: {contest.source}"
+
+
+def _table(rows: list[ArenaRow], masks: Sequence[str], scores: tuple[str, ...]) -> str:
+    """The rows in Markdown, under a head."""
+    what = " / ".join(f"{score} {'↑' if score in RISING else '↓'}" for score in scores)
+    columns = [f"{mask}, {what}" for mask in masks] or [what]
+    head = [
         f"| {' | '.join(['', *columns, '90 % intervals cover', 'seconds'])} |",
         "|---" * (len(columns) + 3) + "|",
-        *(row.line() for row in marked),
     ]
-    return f"## {name}\n\n" + "\n".join(lines) + f"\n\nPublished figures: {contest.source}"
+    return "\n".join([*head, *(row.line() for row in mark_best(rows, scores))])
+
+
+def forecasts(store: ResultsStore) -> str:
+    """Heading, table and source of the rolling forecasts."""
+    scores = tuple(f"RMSE {horizon}" for horizon in rolling.HORIZONS)
+    rows = [
+        ArenaRow(f"{method}, published", [text.split(" / ") for text in texts])
+        for method, texts in rolling.PRINTED.items()
+    ]
+    for method in rolling.forecasters(quick=False, threads=1):
+        keys = [CellKey(f"{rolling.NAME} {mask}", method, "0") for mask in rolling.MASKS]
+        columns = [[] if (cell := store.load(STUDY, key)) is None else [cell] for key in keys]
+        figures = [_figures(scores, cells) for cells in columns]
+        rows.append(ArenaRow(method, figures, _coverage(columns), _seconds(columns)))
+    return FORECASTS.format(table=_table(rows, rolling.MASKS, scores), source=NOTEBOOKS)
 
 
 def ours(store: ResultsStore, name: str, method: str) -> ArenaRow:
@@ -76,18 +98,25 @@ def ours(store: ResultsStore, name: str, method: str) -> ArenaRow:
     wanted = sum(map(len, contest.columns(name).values()))
     if not contest.masks and 0 < len(everything) < wanted:
         label = f"{label}, {len(everything)} of {wanted} folds"
-    seconds = f"{np.mean([cell['seconds'] for cell in everything]):.1f}" if everything else ""
     if method == SMURFF and any("cap" not in cell for cell in everything):
         label = f"{label} †"
     return ArenaRow(
-        label, [_figures(contest, cells) for cells in columns], _coverage(columns), seconds
+        label,
+        [_figures(contest.scores, cells) for cells in columns],
+        _coverage(columns),
+        _seconds(columns),
     )
 
 
-def _figures(contest: Contest, cells: list[Result]) -> list[str]:
+def _figures(scores: tuple[str, ...], cells: list[Result]) -> list[str]:
     if not cells:
-        return ["-"] * len(contest.scores)
-    return [show(float(np.mean([cell[score] for cell in cells]))) for score in contest.scores]
+        return ["-"] * len(scores)
+    return [show(float(np.mean([cell[score] for cell in cells]))) for score in scores]
+
+
+def _seconds(columns: list[list[Result]]) -> str:
+    found = [cell["seconds"] for cells in columns for cell in cells]
+    return f"{np.mean(found):.1f}" if found else ""
 
 
 def _coverage(columns: list[list[Result]]) -> str:
@@ -149,3 +178,15 @@ used as well.
 
 {tables}
 """
+FORECASTS = """## Hangzhou, forecasts
+
+The last seven days, two, four and six slots of ten minutes at a time, for all stations at once:
+every method knows the days before, and of the day itself what the mask shows of earlier slots. All
+values of the seven days are scored. bayesring is fitted once, to the first 18 days; the day that
+has begun is folded in before every forecast (`fold_in`), and nothing is fitted anew. `last value`
+is that of the day, `slot and weekday, times the last hour` the usual day scaled by how busy the
+station was in the last six slots.
+
+{table}
+
+Published figures: {source}"""

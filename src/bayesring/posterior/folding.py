@@ -22,7 +22,7 @@ from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
 from bayesring.model.types import Axis, FloatArray, Graph, SlicePrior
 from bayesring.posterior import Posterior
-from bayesring.posterior.unseen import widen
+from bayesring.posterior.unseen import widened
 from bayesring.priors import RingPrior
 
 SWEEPS = 20
@@ -42,8 +42,7 @@ def fold_in(
     new labels follow the known ones; every observation has at least one of them.
     """
     added, features, positions = new
-    wider, known = widen(posterior, prior, added, seed, features, positions), posterior.shape
-    grown = wider.at_levels([np.arange(size) for size in wider.shape])
+    known = posterior.shape
     modes = [mode for mode, new in enumerate(added) if len(new)]
     parts = {mode: left_out(data, data.coords[:, mode] >= known[mode])[1] for mode in modes}
     axes = {
@@ -54,6 +53,9 @@ def fold_in(
     ]
     at_once = len(modes) == 1 and not posterior.likelihood.augments(data.given)
     sweeps = 1 if at_once else SWEEPS
+    wider = widened(posterior, prior, added, seed, features, positions)
+    start = wider.with_room if at_once else wider.at_levels  # a joint draw forgets where it began
+    grown = start([np.arange(size) for size in wider.shape])
 
     def fold(draw: int) -> None:
         chain, row = places[draw]
@@ -101,7 +103,8 @@ def draw_slices(
     """
     (cores, weights, mode, first), (likelihood, nuisance) = place, noise_model
     features = ring.features(cores, weights, mode, data.coords)
-    fitted = ring.entries(cores, data.coords)
+    slices = ring.unweighted(cores[mode], weights).reshape(len(cores[mode]), -1)
+    fitted = np.einsum("nk,nk->n", features, slices[data.coords[:, mode]])
     given = likelihood.locate(data.given, data.along)
     weight, shift = likelihood.augment(rng, fitted, data.values, nuisance, given)
     n, size = len(cores[mode]) - first, features.shape[1]

@@ -36,13 +36,25 @@ def widen(
     features: Sequence[Any] | None = None,
     positions: Sequence[FloatArray | None] | None = None,
 ) -> Posterior:
-    """The posterior extended by new labels, whose coordinates follow the known ones.
+    """The posterior extended by new labels, if any, whose coordinates follow the known ones.
 
     `features` holds for each mode those of its new labels, or None, and `positions` (n, P) where
     they lie; by default, numbers and times lie on a line.
     """
     if not any(len(new) for new in added):
         return posterior
+    return widened(posterior, prior, added, seed, features, positions)
+
+
+def widened(
+    posterior: Posterior,
+    prior: RingPrior,
+    added: NewLabels,
+    seed: int,
+    features: Sequence[Any] | None = None,
+    positions: Sequence[FloatArray | None] | None = None,
+) -> Widened:
+    """The posterior extended by new labels, of which there is at least one; see `widen`."""
     return Widened(
         tuple(size + len(new) for size, new in zip(posterior.shape, added, strict=True)),
         posterior.likelihood,
@@ -91,15 +103,19 @@ class Widened(Posterior):
 
     def at_levels(self, levels: Sequence[IntArray]) -> Posterior:
         """Posterior of the given levels of each mode, with slices for the new ones."""
-        sizes = self.known.shape
-        part = self.known.at_levels(
-            [np.where(own < size, own, 0) for own, size in zip(levels, sizes, strict=True)]
-        )
-        for mode, (own, size) in enumerate(zip(levels, sizes, strict=True)):
+        part = self.with_room(levels)
+        for mode, (own, size) in enumerate(zip(levels, self.known.shape, strict=True)):
             places = np.flatnonzero(own >= size)
             if len(places):
                 self._draw(part, mode, places, own[places] - size)
         return part
+
+    def with_room(self, levels: Sequence[IntArray]) -> Posterior:
+        """The same, with the first known slice of a mode in the place of its new ones."""
+        sizes = self.known.shape
+        return self.known.at_levels(
+            [np.where(own < size, own, 0) for own, size in zip(levels, sizes, strict=True)]
+        )
 
     def _draw(self, part: Posterior, mode: int, places: IntArray, new: IntArray) -> None:
         """Fill the slices at `places` of a core with draws for new labels, in every draw."""
