@@ -163,6 +163,7 @@ def gauge_free(state, data, likelihood) -> dict[str, float]:
         "an entry": tensor[0, 0, 0],
         "an entry of the empty slice": tensor[1, 3, 1],
         "mean square of entries": np.mean(tensor[:, :3] ** 2),
+        "distance of neighbours": np.mean((tensor[:, 1] - tensor[:, 2]) ** 2),
         "log likelihood": likelihood.log_prob(fitted, data.values, state.nuisance).sum(),
     }
     return numbers | {f"nuisance {p}": number for p, number in enumerate(state.nuisance)}

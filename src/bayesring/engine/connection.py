@@ -52,14 +52,15 @@ def check_scheduler(client: Any, reason: BaseException | None = None) -> None:
 
 
 def bring_back(client: Any) -> None:
-    """Let a cluster that this process has started bring back the workers that it should have.
+    """Let a cluster of this machine bring back the workers that it should have.
 
     15 seconds after a worker was lost, Dask looks whether there is one of its name; if that was
-    killed anew just then, Dask takes it for gone and never starts it again.
+    killed anew just then, Dask takes it for gone and never starts it again. Elsewhere, whoever
+    runs the workers decides on their number.
     """
-    wanted = getattr(getattr(client, "cluster", None), "worker_spec", None)
-    if wanted:
-        client.cluster.scale(len(wanted))
+    local: Any = pydoc.locate("distributed.LocalCluster")
+    if isinstance(client.cluster, local):
+        client.cluster.scale(len(client.cluster.worker_spec))
 
 
 def await_worker(client: Any) -> None:

@@ -89,6 +89,29 @@ def draw_jointly(task: CoreTask, block: Block) -> Drawn:
     )
 
 
+def slice_statistics(
+    flat: FlatRing,
+    weights: FloatArray,
+    mode: int,
+    others: IntArray,
+    response: WorkingResponse,
+) -> tuple[FloatArray, FloatArray]:
+    """Sums w c c' (K, K) and s c (K,) over observations of one slice, equation (4).
+
+    `others` (D - 1, n) are their indices in the other modes, in ring order. The kernel's entries
+    are those of t_n: c_n is t_n transposed, strand by strand, times the weights.
+    """
+    rows, columns = int(flat.bonds[mode - 1]), int(flat.bonds[mode])
+    size = flat.strands * rows * columns
+    bounds = np.array([0, others.shape[1]])
+    padded = slices_kernel.slice_statistics(*flat, mode, others, bounds, *response)
+    turned = np.arange(size).reshape(flat.strands, columns, rows).swapaxes(1, 2).ravel()
+    scale = np.repeat(weights.reshape(flat.strands, 1, columns), rows, axis=1).ravel()
+    lower = np.tril(padded[:size, :size])
+    whole = lower + np.tril(lower, -1).T
+    return scale[:, None] * whole[np.ix_(turned, turned)] * scale, scale * padded[size, turned]
+
+
 def draw_entrywise(task: CoreTask, block: Block) -> Drawn:
     """One entry after another, given the rest of its slice, equation (6')."""
     slices = task.core[block.slices]

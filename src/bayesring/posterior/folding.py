@@ -9,24 +9,47 @@ otherwise a few Gibbs scans over the new slices are made, from draws of the prio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from bayesring.data.labels import NewLabels
 from bayesring.data.observations import Observations
 from bayesring.data.splitting import left_out
+from bayesring.engine.operations import slice_statistics
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
-from bayesring.model.types import Axis, FloatArray, Graph, SlicePrior
+from bayesring.model.types import Axis, FloatArray, Graph, IntArray, SlicePrior, WorkingResponse
 from bayesring.posterior import Posterior
 from bayesring.posterior.unseen import widened
 from bayesring.priors import RingPrior
 
 SWEEPS = 20
 """Scans over the new slices if one joint draw is not exact."""
+MOST_KEPT = 2**23
+"""Numbers in the priors of new slices, all draws together, up to which they are kept."""
+
+
+class Rows(NamedTuple):
+    """Observations that have a new label of a mode."""
+
+    data: Observations
+    of_label: Sequence[IntArray]
+    """Rows of each new label."""
+    others: Sequence[NDArray[np.int32]]
+    """Their indices in the other modes, in ring order, (D - 1, n)."""
+
+    @classmethod
+    def of(cls, data: Observations, mode: int, first: int, n: int) -> Self:
+        """Those from label number `first` on, `n` of them."""
+        own = left_out(data, data.coords[:, mode] >= first)[1]
+        rows = [np.flatnonzero(own.coords[:, mode] == first + i) for i in range(n)]
+        order = ring.ring_order(mode, len(data.shape))
+        others = [np.ascontiguousarray(own.coords[at][:, order].T, np.int32) for at in rows]
+        return cls(own, rows, others)
 
 
 def fold_in(
@@ -44,7 +67,7 @@ def fold_in(
     added, features, positions = new
     known = posterior.shape
     modes = [mode for mode, new in enumerate(added) if len(new)]
-    parts = {mode: left_out(data, data.coords[:, mode] >= known[mode])[1] for mode in modes}
+    parts = {mode: Rows.of(data, mode, known[mode], len(added[mode])) for mode in modes}
     axes = {
         mode: Axis(len(added[mode]), positions[mode], features=features[mode]) for mode in modes
     }
@@ -56,6 +79,7 @@ def fold_in(
     wider = widened(posterior, prior, added, seed, features, positions)
     start = wider.with_room if at_once else wider.at_levels  # a joint draw forgets where it began
     grown = start([np.arange(size) for size in wider.shape])
+    priors = known_priors(posterior, prior, axes, seed)
 
     def fold(draw: int) -> None:
         chain, row = places[draw]
@@ -64,22 +88,23 @@ def fold_in(
         views = grown.cores(draw)  # what is written to them stays
         cores = [core.astype(np.float64) for core in views]
         weights = [draws.bond_weights(row, mode) for mode in range(len(cores))]
-        priors = {
-            mode: prior.modes[mode].beside(
-                streams.rng(0, Purpose.HYPER, mode),
-                ring.unweighted(cores[mode][: known[mode]], weights[mode]),
-                axes[mode],
-            )
-            for mode in modes
-        }
+        if draw not in priors:
+            priors[draw] = {
+                mode: prior.modes[mode].beside(
+                    streams.rng(0, Purpose.HYPER, mode),
+                    ring.unweighted(cores[mode][: known[mode]], weights[mode]),
+                    axes[mode],
+                )
+                for mode in modes
+            }
         for sweep in range(sweeps):
             for mode in modes:
                 size, own = known[mode], weights[mode]
                 found = draw_slices(
                     streams.rng(sweep, Purpose.SLICES, mode),
-                    (cores, own, mode, size),
+                    (cores, own, mode),
                     parts[mode],
-                    priors[mode],
+                    priors[draw][mode],
                     (posterior.likelihood, draws.nuisance[row]),
                 )
                 cores[mode][size:] = found.reshape(cores[mode][size:].shape) * own[:, None]
@@ -90,33 +115,60 @@ def fold_in(
     return grown
 
 
+def known_priors(
+    posterior: Posterior, prior: RingPrior, axes: dict[int, Axis], seed: int
+) -> dict[int, dict[int, SlicePrior]]:
+    """Priors of the new slices of every draw and mode, as far as they are known.
+
+    They depend on the known slices and on where the new ones lie, not on observations: a day that
+    is folded in again and again, as more of it is known, has the same.
+    """
+    numbers = sum(
+        len(own.flat) * (own.strands * int(own.bonds[mode - 1] * own.bonds[mode])) ** 2
+        for own in posterior.chains
+        for mode in axes
+    )
+    if numbers > MOST_KEPT or any(axis.features is not None for axis in axes.values()):
+        return {}
+    where = {
+        mode: (axis.n, None if axis.positions is None else axis.positions.tobytes())
+        for mode, axis in axes.items()
+    }
+    last = posterior.memo.get("beside")
+    if last is None or last[:2] != (where, seed) or last[2] is not prior:
+        last = posterior.memo["beside"] = (where, seed, prior, {})
+    found: dict[int, dict[int, SlicePrior]] = last[3]
+    return found
+
+
 def draw_slices(
     rng: Generator,
-    place: tuple[Sequence[FloatArray], FloatArray, int, int],
-    data: Observations,
+    place: tuple[Sequence[FloatArray], FloatArray, int],
+    rows: Rows,
     prior: SlicePrior,
     noise_model: tuple[Likelihood, FloatArray],
 ) -> FloatArray:
-    """Draw the slices of a mode from number `first` on jointly, (n, K), equations (4) to (6).
+    """Draw the new slices of a mode jointly, (n, K), equations (4) to (6).
 
-    `place` holds the weighted cores, the weights of the mode's bond, the mode and `first`.
+    `place` holds the weighted cores, the weights of the mode's bond and the mode.
     """
-    (cores, weights, mode, first), (likelihood, nuisance) = place, noise_model
-    features = ring.features(cores, weights, mode, data.coords)
-    slices = ring.unweighted(cores[mode], weights).reshape(len(cores[mode]), -1)
-    fitted = np.einsum("nk,nk->n", features, slices[data.coords[:, mode]])
+    (cores, weights, mode), (likelihood, nuisance), data = place, noise_model, rows.data
+    n, size = len(rows.of_label), cores[mode][0].size
+    needed = likelihood.augments(data.given)
+    fitted = ring.entries(cores, data.coords) if needed else np.zeros(data.n)
     given = likelihood.locate(data.given, data.along)
     weight, shift = likelihood.augment(rng, fitted, data.values, nuisance, given)
-    n, size = len(cores[mode]) - first, features.shape[1]
+    flat = ring.flatten(cores)
     precision = np.empty((n, size, size))
     linear = np.broadcast_to(prior.linear, (n, size)).copy()
     diagonal = np.broadcast_to(prior.diagonal, (n, size))
     for i, factor in enumerate(np.broadcast_to(prior.factors, n)):
-        own = data.coords[:, mode] == first + i
-        scaled = features[own] * weight[own, None]
+        own = rows.of_label[i]
+        response = WorkingResponse(weight[own], shift[own])
+        squares, sums = slice_statistics(flat, weights, mode, rows.others[i], response)
         omega = prior.precision if prior.precision.ndim == 2 else prior.precision[i]
-        precision[i] = factor * omega + np.diag(diagonal[i]) + features[own].T @ scaled
-        linear[i] += shift[own] @ features[own]
+        precision[i] = factor * omega + np.diag(diagonal[i]) + squares
+        linear[i] += sums
     if prior.graph is not None:
         return draw_patch(rng.standard_normal((n, size)), precision, linear, prior.graph, omega)
     links = np.zeros(n - 1) if prior.links is None else prior.links

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -71,6 +71,11 @@ class Posterior:
     chains: tuple[Draws, ...]
     engine: Engine = ONE_THREAD
     report: Callable[[int], None] | None = field(default=None, compare=False, kw_only=True)
+    memo: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What was computed from these draws, for the next time; never copied."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"memo": {}}
 
     @property
     def n_draws(self) -> int:
