@@ -33,12 +33,12 @@ MOST_KEPT = 2**23
 """Numbers in the priors of new slices, all draws together, up to which they are kept."""
 
 
-class Rows(NamedTuple):
+class NewRows(NamedTuple):
     """Observations that have a new label of a mode."""
 
     data: Observations
     of_label: Sequence[IntArray]
-    """Rows of each new label."""
+    """NewRows of each new label."""
     others: Sequence[NDArray[np.int32]]
     """Their indices in the other modes, in ring order, (D - 1, n)."""
 
@@ -67,7 +67,7 @@ def fold_in(
     added, features, positions = new
     known = posterior.shape
     modes = [mode for mode, new in enumerate(added) if len(new)]
-    parts = {mode: Rows.of(data, mode, known[mode], len(added[mode])) for mode in modes}
+    parts = {mode: NewRows.of(data, mode, known[mode], len(added[mode])) for mode in modes}
     axes = {
         mode: Axis(len(added[mode]), positions[mode], features=features[mode]) for mode in modes
     }
@@ -144,7 +144,7 @@ def known_priors(
 def draw_slices(
     rng: Generator,
     place: tuple[Sequence[FloatArray], FloatArray, int],
-    rows: Rows,
+    rows: NewRows,
     prior: SlicePrior,
     noise_model: tuple[Likelihood, FloatArray],
 ) -> FloatArray:
