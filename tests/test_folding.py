@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayesring import TensorRing, TensorRingClassifier, load, metrics
-from bayesring.model.types import Axis
+from bayesring.engine.operations import slice_statistics
+from bayesring.model import ring as ring_module
+from bayesring.model.types import Axis, WorkingResponse
+from bayesring.posterior import folding
 from bayesring.posterior.folding import draw_chain
 from bayesring.priors import EntryGamma, NormalWishart, Smooth
 from tests.test_order import error, fit, smooth_table
@@ -191,3 +197,57 @@ def test_a_mistyped_coordinate_is_refused_at_once():
     other = fit(table[known], "hierarchical", warmup=2, draws=3)
     with pytest.raises(ValueError, match="fold_in needs at least one row with a value"):
         other.fold_in(table[:2].assign(station="new", y=np.nan).drop(columns="truth"))
+
+
+def day_by_day(rng):
+    """A ring of fifty days, and how to fold some part of another day into a model."""
+    table, known = smooth_table(rng)
+    day = (table.day - table.day.min()).dt.days
+    ring = fit(table[known & (day < 50)], "hierarchical", order=["day"])
+
+    def fold(model, number, share):
+        own = table[day == number].drop(columns="truth")
+        return model.fold_in(own[: int(share * len(own))]).predict(table[day == number])
+
+    return ring, fold
+
+
+@pytest.mark.parametrize("before", [[(50, 0.3)], [(51, 0.3)], [(50, 0.3), (53, 0.9)]])
+def test_what_was_folded_in_before_changes_no_bits(rng, tmp_path, before):
+    """Priors that are kept for the next time are those of the same label, or not used."""
+    ring, fold = day_by_day(rng)
+    ring.save(tmp_path / "fresh.ring")
+    alone = fold(load(tmp_path / "fresh.ring"), 50, 0.6)
+    for number, share in before:
+        fold(ring, number, share)
+    np.testing.assert_array_equal(fold(ring, 50, 0.6), alone)
+
+
+def test_priors_of_a_day_are_drawn_once(rng, monkeypatch):
+    ring, fold = day_by_day(rng)
+    fold(ring, 50, 0.3)
+    asked, whole = [], Smooth.beside
+    monkeypatch.setattr(Smooth, "beside", lambda *given: asked.append(1) or whole(*given))
+    fold(ring, 50, 0.6)
+    assert not asked
+    assert not pickle.loads(pickle.dumps(ring.posterior_)).memo
+    assert not replace(ring.posterior_, scale=1.0).memo
+    monkeypatch.setattr(folding, "MOST_KEPT", 0)
+    fold(ring, 50, 0.6)
+    assert len(asked) == ring.posterior_.n_draws
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_statistics_are_those_of_the_features(rng, mode):
+    """Equation (4), with bonds that differ, two strands and weights."""
+    shape, bonds, n = (4, 5, 3), (2, 3, 1), 70
+    cores = [rng.standard_normal((shape[d], 2, bonds[d - 1], bonds[d])) for d in range(3)]
+    weights = rng.standard_normal(2 * bonds[mode]).reshape(2, bonds[mode])
+    coords = np.stack([rng.integers(0, size, n) for size in shape], axis=1)
+    others = coords[:, ring_module.ring_order(mode, 3)].T.astype(np.int32).copy()
+    response = WorkingResponse(rng.random(n), rng.standard_normal(n))
+    flat = ring_module.flatten(cores)
+    squares, sums = slice_statistics(flat, weights.ravel(), mode, others, response)
+    features = ring_module.features(cores, weights, mode, coords)
+    np.testing.assert_allclose(squares, features.T @ (response.weight[:, None] * features))
+    np.testing.assert_allclose(sums, response.shift @ features)

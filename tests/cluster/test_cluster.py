@@ -199,6 +199,36 @@ def test_a_worker_that_dask_gives_up_comes_back(monkeypatch):
 
 
 @pytest.mark.ci
+def test_a_worker_that_was_closed_is_replaced():
+    with (
+        LocalCluster(n_workers=2, **OPTIONS) as local,
+        Client(local) as client,
+        Cluster(client) as engine,
+    ):
+        for nanny in list(local.workers.values()):
+            client.sync(nanny.close)
+        found = scans(engine, LIKELIHOODS[0])
+        make_whole(client)
+        assert len(local.worker_spec) == 2
+    same(found, scans(Threads(1), LIKELIHOODS[0]))
+
+
+@pytest.mark.ci
+def test_blocks_wait_for_a_worker():
+    """A cluster whose only worker starts anew when blocks are laid out."""
+    with (
+        LocalCluster(n_workers=1, **OPTIONS) as local,
+        Client(local) as client,
+        Cluster(client) as engine,
+    ):
+        kill_one(client)
+        while client.nthreads():
+            time.sleep(0.01)
+        found = scans(engine, LIKELIHOODS[0])
+    same(found, scans(Threads(1), LIKELIHOODS[0]))
+
+
+@pytest.mark.ci
 @pytest.mark.usefixtures("few_are_many")
 def test_lost_blocks_are_read_again(client, rng, tmp_path):
     """Data that live on the cluster: what a worker held is made again from the files."""

@@ -234,4 +234,25 @@ CLUSTER = [
         "found = path",
         (HOSTILE + "test_patterns_and_folders_that_are_keys",),
     ),
+    Mutant(
+        "a worker that Dask has given up is not asked for again",
+        "engine/connection.py",
+        "        cluster.scale(len(cluster.worker_spec))\n",
+        "",
+        ("tests/cluster/test_cluster.py::test_a_worker_that_dask_gives_up_comes_back",),
+    ),
+    Mutant(
+        "a worker that was closed is not replaced",
+        "engine/connection.py",
+        'if worker.status.name in ("closed", "failed"):',
+        "if False:",
+        ("tests/cluster/test_cluster.py::test_a_worker_that_was_closed_is_replaced",),
+    ),
+    Mutant(
+        "blocks are laid out on no worker",
+        "engine/dask.py",
+        "while not (threads := self.client.nthreads()):",
+        "threads = self.client.nthreads()\n        while False:",
+        ("tests/cluster/test_cluster.py::test_blocks_wait_for_a_worker",),
+    ),
 ]

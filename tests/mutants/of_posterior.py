@@ -259,9 +259,30 @@ POSTERIOR = [
     Mutant(
         "values of new labels are not seen",
         "posterior/folding.py",
-        "linear[i] += shift[own] @ features[own]",
-        "linear[i] += 0.0 * (shift[own] @ features[own])",
+        "linear[i] += sums",
+        "linear[i] += 0.0 * sums",
         ("tests/test_folding.py::test_the_next_days_are_learned_from_half_of_their_cells",),
+    ),
+    Mutant(
+        "priors of another label are used again",
+        "posterior/folding.py",
+        "last[:2] != (where, seed)",
+        "last[1] != seed",
+        ("tests/test_folding.py::test_what_was_folded_in_before_changes_no_bits",),
+    ),
+    Mutant(
+        "statistics of new slices are not turned",
+        "engine/operations.py",
+        "scale * padded[size, turned]",
+        "scale * padded[size, :size]",
+        ("tests/test_folding.py::test_statistics_are_those_of_the_features",),
+    ),
+    Mutant(
+        "half of the statistics of new slices",
+        "engine/operations.py",
+        "whole = lower + np.tril(lower, -1).T",
+        "whole = lower",
+        ("tests/test_folding.py::test_statistics_are_those_of_the_features",),
     ),
     Mutant(
         "observations stay behind when labels are put in line",

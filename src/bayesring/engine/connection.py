@@ -55,12 +55,16 @@ def bring_back(client: Any) -> None:
     """Let a cluster of this machine bring back the workers that it should have.
 
     15 seconds after a worker was lost, Dask looks whether there is one of its name; if that was
-    killed anew just then, Dask takes it for gone and never starts it again. Elsewhere, whoever
-    runs the workers decides on their number.
+    killed anew just then, Dask takes it for gone and never starts it again. Nor does it start
+    those anew that failed or were closed. Elsewhere, whoever runs the workers decides.
     """
     local: Any = pydoc.locate("distributed.LocalCluster")
-    if isinstance(client.cluster, local):
-        client.cluster.scale(len(client.cluster.worker_spec))
+    cluster = client.cluster
+    if isinstance(cluster, local):
+        for name, worker in list(cluster.workers.items()):
+            if worker.status.name in ("closed", "failed"):
+                cluster.workers.pop(name, None)
+        cluster.scale(len(cluster.worker_spec))
 
 
 def await_worker(client: Any) -> None:
