@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 from bayesring import TensorRing, TensorRingClassifier, load, metrics
+from bayesring.data import observations
 from bayesring.engine.operations import slice_statistics
+from bayesring.likelihoods import Gaussian
 from bayesring.model import ring as ring_module
 from bayesring.model.types import Axis, WorkingResponse
 from bayesring.posterior import folding
@@ -251,3 +253,44 @@ def test_statistics_are_those_of_the_features(rng, mode):
     features = ring_module.features(cores, weights, mode, coords)
     np.testing.assert_allclose(squares, features.T @ (response.weight[:, None] * features))
     np.testing.assert_allclose(sums, response.shift @ features)
+
+
+def test_folds_do_not_share_their_noise(rng):
+    """Rows that are folded in one after the other vary as independently as those of one call."""
+    coords = np.argwhere(np.ones((12, 6, 5)))
+    y = rng.standard_normal(len(coords))
+    settings = {"warmup": 30, "draws": 200, "chains": 1, "random_state": 0, "progress": False}
+    ring = TensorRing(1, order=None, prior=NormalWishart(), **settings).fit(coords, y)
+    cells = np.array([[12, 0, 0], [13, 0, 0]])
+    found = ring.fold_in(cells[:1], [1.0]).fold_in(cells[1:], [1.0])
+    slices = np.array([found.posterior_.cores(draw)[0][12:].ravel() for draw in range(200)])
+    slices /= np.array([found.posterior_.cores(draw)[0][:12].std() for draw in range(200)])[:, None]
+    assert abs(np.corrcoef(slices.T)[0, 1]) < 0.7
+
+
+def test_labels_between_known_ones_keep_the_noise_of_each(rng):
+    coords = np.argwhere(np.ones((8, 6, 5)))
+    days = np.array([0, 1, 3, 4, 5, 6, 7, 8])
+    table = pd.DataFrame({"day": days[coords[:, 0]], "b": coords[:, 1], "c": coords[:, 2]})
+    table["y"] = rng.standard_normal(len(table))
+    settings = {"warmup": 20, "draws": 10, "chains": 1, "random_state": 0, "progress": False}
+    ring = TensorRing(1, likelihood=Gaussian(noise_by="day"), order=["day"], **settings)
+    ring.fit(table, modes=["day", "b", "c"], value="y")
+    new = pd.DataFrame({"day": [2, 2], "b": [0, 1], "c": [0, 1], "y": [0.1, 0.2]})
+    with pytest.raises(
+        ValueError, match="cannot put a label between known ones of 'day', whose la"
+    ):
+        ring.fold_in(new)
+    assert ring.fold_in(new.assign(day=9)).shape_ == (9, 6, 5)
+
+
+def test_many_rows_are_folded_in_standard_units(rng, monkeypatch):
+    """From some number on, values are converted only when they are sorted."""
+    coords = np.argwhere(np.ones((8, 6, 5)))
+    y = 100 + 10 * rng.standard_normal(len(coords))
+    settings = {"warmup": 20, "draws": 10, "chains": 1, "random_state": 0, "progress": False}
+    ring = TensorRing(1, **settings).fit(coords, y)
+    more = np.add(np.argwhere(np.ones((1, 6, 5))), [8, 0, 0])
+    here = ring.fold_in(more, y[:30]).predict(more)
+    monkeypatch.setattr(observations, "COMPACT", 10)
+    np.testing.assert_allclose(ring.fold_in(more, y[:30]).predict(more), here, rtol=1e-4)

@@ -55,9 +55,16 @@ def outages(rng):
     return known
 
 
+def nights(rng):
+    """Stations close late in the evening, most of them before the last hours."""
+    closing = rng.choice([20, 21, 22, 23, 24], size=(20, 30, 1), p=[0.1, 0.2, 0.3, 0.2, 0.2])
+    return np.arange(24) < closing
+
+
 @pytest.mark.parametrize(
     ("missing", "expected", "words"),
     [
+        (nights, GapPattern(2), "parts of fibres along 'hour'"),
         (scattered, SCATTERED, "single cells"),
         (skewed, SCATTERED, "single cells"),
         (whole_days, GapPattern(2, True), "whole fibres along 'hour'"),
@@ -124,3 +131,25 @@ def test_folds_keep_fibres_together(rng):
         assert len(set(places[np.all(data.coords[:, :2] == fibre, axis=1)])) == 1
     plain = folds_of(observed(scattered(rng)), 8, seed=2)
     assert np.ptp(np.bincount(plain)) <= 1
+
+
+def held_at(known, rng):
+    """Share of held-out cells at each label of the last mode."""
+    held = hold_out_alike(known, GapPattern(2), rng, 0.1)
+    assert held.sum() == pytest.approx(0.1 * known.sum(), rel=0.05)
+    assert not np.any(held & ~known)
+    return held.sum(axis=(0, 1)) / held.sum()
+
+
+def test_hours_that_are_always_missing_do_not_speak_for_the_others(rng):
+    """Few stations have values late at night, and these would be all that is held out."""
+    day = held_at(nights(rng), rng)[:20]
+    assert day.sum() > 0.7
+    assert day.min() > 0.4 / day.size
+
+
+def test_a_station_that_ended_is_held_out_at_its_end(rng):
+    """What few stations miss says where they miss it: at the end, where nothing comes after."""
+    known = np.ones((20, 4, 60), dtype=bool)
+    known[:3, :, 45:] = False
+    assert held_at(known, rng)[45:].sum() == pytest.approx(1.0)

@@ -174,7 +174,7 @@ class Ring:
         return Ahead(mean, (low, high))
 
     def _folded(self, day: int, slot: int) -> Any:
-        """The model with what is known of a day before a slot; a day may show nothing."""
+        """The model with what is known of a day before a slot."""
         today = self._traffic.known(day, slot)
         today[:, :day] = np.nan
         cells, values = observed(today)

@@ -31,6 +31,7 @@ from bayesring.ordering import in_line, rebound
 from bayesring.posterior import folding
 from bayesring.predicting import Predicting
 from bayesring.settings import Settings
+from bayesring.wording import shown
 
 
 class OnlyOnline:
@@ -213,10 +214,16 @@ class Growing(Predicting):
             keys_of_mode(labels, data.shape, mode)[size:]
             for mode, size in enumerate(posterior.shape)
         )
-        standard = standardised(data, posterior.location, posterior.scale)
+        lines = in_line(self.prior_, labels, data.shape)
+        group = getattr(posterior.likelihood, "group_mode", None)
+        if group is not None and np.any(np.diff(lines[group]) < 0):
+            raise ValueError(
+                f"fold_in cannot put a label between known ones of {shown(labels.names[group])}, "
+                "whose labels have noise of their own (noise_by); fit anew with the new ones."
+            )
+        standard = in_order(standardised(data, posterior.location, posterior.scale))
         new = added, rows, positions_among(labels, posterior.shape, added)
         folded = folding.fold_in(posterior, self.prior_, new, standard, self.seed_)
-        lines = in_line(self.prior_, labels, data.shape)
         ring = copy.copy(self)
         ring.posterior_ = folded.at_levels(lines)
         ring.labels_ = labels.at(lines)

@@ -190,12 +190,31 @@ def test_a_worker_that_dask_gives_up_comes_back(monkeypatch):
                 while local.workers.get(0) is nanny:
                     time.sleep(0.01)
 
-        killer = threading.Timer(0.5, lose)
-        killer.start()
-        found = scans(engine, LIKELIHOODS[0], n_scans=15)
-        killer.join()
-        make_whole(client, 1)
-    same(found, scans(Threads(1), LIKELIHOODS[0], n_scans=15))
+        whole = engine.map_blocks
+
+        def losing(*arguments):
+            lose()
+            engine.map_blocks = whole
+            return whole(*arguments)
+
+        engine.map_blocks = losing
+        found = scans(engine, LIKELIHOODS[0])
+        assert engine.map_blocks == whole
+    same(found, scans(Threads(1), LIKELIHOODS[0]))
+
+
+@pytest.mark.ci
+def test_workers_that_were_sent_away_stay_away():
+    """Only a cluster without any worker is asked for more."""
+    with LocalCluster(n_workers=2, **OPTIONS) as local, Client(local) as client:
+        client.retire_workers([next(iter(client.nthreads()))])
+        for name, nanny in list(local.workers.items()):
+            if nanny.worker_address not in client.nthreads():
+                client.sync(nanny.close)
+                local.workers.pop(name)
+        with Cluster(client) as engine:
+            scans(engine, LIKELIHOODS[0])
+            assert len(client.nthreads()) == 1
 
 
 @pytest.mark.ci

@@ -264,6 +264,27 @@ POSTERIOR = [
         ("tests/test_folding.py::test_the_next_days_are_learned_from_half_of_their_cells",),
     ),
     Mutant(
+        "folds share their noise",
+        "posterior/folding.py",
+        "streams.rng(sweep, Purpose.SLICES, mode, size),",
+        "streams.rng(sweep, Purpose.SLICES, mode),",
+        ("tests/test_folding.py::test_folds_do_not_share_their_noise",),
+    ),
+    Mutant(
+        "many rows are folded in without units",
+        "growing.py",
+        "in_order(standardised(data, posterior.location, posterior.scale))",
+        "standardised(data, posterior.location, posterior.scale)",
+        ("tests/test_folding.py::test_many_rows_are_folded_in_standard_units",),
+    ),
+    Mutant(
+        "labels that are always missing speak for the others",
+        "data/gaps.py",
+        "if moved else gaps",
+        "if False else gaps",
+        ("tests/test_gaps.py::test_hours_that_are_always_missing_do_not_speak_for_the_others",),
+    ),
+    Mutant(
         "priors of another label are used again",
         "posterior/folding.py",
         "last[:2] != (where, seed)",

@@ -55,6 +55,7 @@ def test_nothing_is_seen_before_it_comes(rng, values, method):
         strict=True,
     ):
         np.testing.assert_array_equal(own.mean, its.mean)
+        np.testing.assert_array_equal(own.interval, its.interval)
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "slot"])

@@ -9,6 +9,9 @@ are *scattered* if the number of known cells of every fibre is about what the la
 known cells let expect, and they do not come in runs. Otherwise the pattern of a fibre is imposed
 on another: what is missing in the one is held out in the other. If mostly whole fibres are missing,
 the same is done with fibres in place of cells, in case whole fibres are missing in runs.
+
+If it is always the same labels that are missing (stations without passengers at night), what is
+held out there says little of the others: patterns are then moved along the fibre.
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ WHOLE = 0.5
 """Share of the missing cells that lie in empty fibres, from which fibres are said to be missing."""
 RUNS = 0.6
 """Number of runs, over what chance gives, below which what is missing is said to be in runs."""
+OFTEN, MOSTLY = 0.5, 0.5
+"""A label with a larger share of missing cells is said to be missing often; if those have a larger
+share of all missing cells, patterns are moved along the fibre."""
 TRIES = 20_000
 
 
@@ -105,6 +111,7 @@ def hold_out_alike(
     weights = np.cumsum(np.count_nonzero(~lines, axis=1))
     filled = np.flatnonzero(lines.any(axis=1))
     scattered = pattern.whole and pattern.runs is None
+    moved = not pattern.whole and at_the_same_labels(lines)
     wanted = max(1, round(share * int(known.sum())))
     if scattered:
         held.reshape(-1)[rng.permutation(np.flatnonzero(lines))[:wanted]] = True
@@ -114,7 +121,9 @@ def hold_out_alike(
             break
         donor = int(np.searchsorted(weights, rng.integers(weights[-1]), side="right"))
         line = int(rng.choice(filled))
-        new = lines[line] & ~lines[donor] & ~held[line]
+        gaps = ~lines[donor]
+        gaps = np.roll(gaps, rng.integers(gaps.size)) if moved else gaps
+        new = lines[line] & gaps & ~held[line]
         left = lines[line] & ~held[line] & ~new
         if donor != line and left.any():  # a line is never emptied
             held[line] |= new
@@ -122,6 +131,13 @@ def hold_out_alike(
     sizes = [known.shape[axis] for axis in range(known.ndim) if axis != along]
     units = np.moveaxis(held.reshape(*sizes, known.shape[along]), -1, along)
     return np.expand_dims(units, mode) if pattern.whole else units
+
+
+def at_the_same_labels(lines: NDArray[np.bool]) -> bool:
+    """Whether most cells that are missing in lines of known ones are at labels that often are."""
+    missing: IntArray = np.count_nonzero(~lines, axis=0)
+    often = missing > OFTEN * len(lines)
+    return bool(missing[often].sum() > MOSTLY * missing.sum())
 
 
 def known_cells(data: Observations) -> NDArray[np.bool]:

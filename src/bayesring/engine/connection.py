@@ -69,7 +69,8 @@ def bring_back(client: Any) -> None:
 
 def await_worker(client: Any) -> None:
     """Wait for a worker if there is none."""
-    bring_back(client)
+    if not client.nthreads():  # else it is for the user to say how many there are
+        bring_back(client)
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:

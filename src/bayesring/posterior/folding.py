@@ -38,7 +38,7 @@ class NewRows(NamedTuple):
 
     data: Observations
     of_label: Sequence[IntArray]
-    """NewRows of each new label."""
+    """Rows of each new label."""
     others: Sequence[NDArray[np.int32]]
     """Their indices in the other modes, in ring order, (D - 1, n)."""
 
@@ -101,7 +101,7 @@ def fold_in(
             for mode in modes:
                 size, own = known[mode], weights[mode]
                 found = draw_slices(
-                    streams.rng(sweep, Purpose.SLICES, mode),
+                    streams.rng(sweep, Purpose.SLICES, mode, size),  # its own for every fold
                     (cores, own, mode),
                     parts[mode],
                     priors[draw][mode],
@@ -123,11 +123,11 @@ def known_priors(
     They depend on the known slices and on where the new ones lie, not on observations: a day that
     is folded in again and again, as more of it is known, has the same.
     """
-    numbers = sum(
-        len(own.flat) * (own.strands * int(own.bonds[mode - 1] * own.bonds[mode])) ** 2
-        for own in posterior.chains
-        for mode in axes
-    )
+    numbers = 0
+    for own in posterior.chains:
+        for mode, axis in axes.items():
+            size = own.strands * int(own.bonds[mode - 1] * own.bonds[mode])
+            numbers += len(own.flat) * size * (size + axis.n)
     if numbers > MOST_KEPT or any(axis.features is not None for axis in axes.values()):
         return {}
     where = {

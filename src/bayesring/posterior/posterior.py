@@ -77,6 +77,9 @@ class Posterior:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"memo": {}}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({"memo": {}} | state)
+
     @property
     def n_draws(self) -> int:
         """Number of draws over all chains."""
