@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 
 import dask
 import numpy as np
@@ -172,16 +173,23 @@ def test_a_killed_worker_changes_nothing(client):
     make_whole(client)
 
 
-@pytest.mark.ci
-def test_a_worker_that_dask_gives_up_comes_back(monkeypatch):
-    """Dask closes the nanny of a worker that takes longer to start anew than it waits."""
-    monkeypatch.setattr(connection, "PATIENCE", 30.0)
-    timeout = "distributed.deploy.lost-worker-timeout"
+@contextmanager
+def cluster_of(n_workers):
+    """A cluster that may be treated badly, its client and an engine."""
     with (
-        LocalCluster(n_workers=1, **OPTIONS) as local,
+        LocalCluster(n_workers=n_workers, **OPTIONS) as local,
         Client(local) as client,
         Cluster(client) as engine,
     ):
+        yield local, client, engine
+
+
+@pytest.mark.ci
+def test_a_worker_that_dask_gives_up_comes_back(monkeypatch):
+    """Dask closes the nanny of a worker that takes longer to start anew than it waits."""
+    monkeypatch.setattr(connection, "PATIENCE", 120.0)
+    timeout = "distributed.deploy.lost-worker-timeout"
+    with cluster_of(1) as (local, client, engine):
         nanny = local.workers[0]
 
         def lose():
@@ -219,11 +227,7 @@ def test_workers_that_were_sent_away_stay_away():
 
 @pytest.mark.ci
 def test_a_worker_that_was_closed_is_replaced():
-    with (
-        LocalCluster(n_workers=2, **OPTIONS) as local,
-        Client(local) as client,
-        Cluster(client) as engine,
-    ):
+    with cluster_of(2) as (local, client, engine):
         for nanny in list(local.workers.values()):
             client.sync(nanny.close)
         found = scans(engine, LIKELIHOODS[0])
@@ -235,11 +239,7 @@ def test_a_worker_that_was_closed_is_replaced():
 @pytest.mark.ci
 def test_blocks_wait_for_a_worker():
     """A cluster whose only worker starts anew when blocks are laid out."""
-    with (
-        LocalCluster(n_workers=1, **OPTIONS) as local,
-        Client(local) as client,
-        Cluster(client) as engine,
-    ):
+    with cluster_of(1) as (_, client, engine):
         kill_one(client)
         while client.nthreads():
             time.sleep(0.01)

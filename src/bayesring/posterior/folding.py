@@ -24,7 +24,7 @@ from bayesring.likelihoods import Likelihood
 from bayesring.model import ring
 from bayesring.model.types import Axis, FloatArray, Graph, IntArray, SlicePrior, WorkingResponse
 from bayesring.posterior import Posterior
-from bayesring.posterior.unseen import widened
+from bayesring.posterior.unseen import Widened, widen
 from bayesring.priors import RingPrior
 
 SWEEPS = 20
@@ -76,7 +76,8 @@ def fold_in(
     ]
     at_once = len(modes) == 1 and not posterior.likelihood.augments(data.given)
     sweeps = 1 if at_once else SWEEPS
-    wider = widened(posterior, prior, added, seed, features, positions)
+    wider = widen(posterior, prior, added, seed, features, positions)
+    assert isinstance(wider, Widened)  # there are new labels
     start = wider.with_room if at_once else wider.at_levels  # a joint draw forgets where it began
     grown = start([np.arange(size) for size in wider.shape])
     priors = known_priors(posterior, prior, axes, seed)

@@ -36,25 +36,13 @@ def widen(
     features: Sequence[Any] | None = None,
     positions: Sequence[FloatArray | None] | None = None,
 ) -> Posterior:
-    """The posterior extended by new labels, if any, whose coordinates follow the known ones.
+    """The posterior extended by new labels, whose coordinates follow the known ones.
 
     `features` holds for each mode those of its new labels, or None, and `positions` (n, P) where
     they lie; by default, numbers and times lie on a line.
     """
     if not any(len(new) for new in added):
         return posterior
-    return widened(posterior, prior, added, seed, features, positions)
-
-
-def widened(
-    posterior: Posterior,
-    prior: RingPrior,
-    added: NewLabels,
-    seed: int,
-    features: Sequence[Any] | None = None,
-    positions: Sequence[FloatArray | None] | None = None,
-) -> Widened:
-    """The posterior extended by new labels, of which there is at least one; see `widen`."""
     return Widened(
         tuple(size + len(new) for size, new in zip(posterior.shape, added, strict=True)),
         posterior.likelihood,
