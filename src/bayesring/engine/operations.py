@@ -6,6 +6,7 @@ another process. Kernels are called only through these functions and the methods
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from bayesring.kernels import entrywise as entrywise_kernel
 from bayesring.kernels import patches as patches_kernel
 from bayesring.kernels import runs as runs_kernel
 from bayesring.kernels import slices as slices_kernel
+from bayesring.kernels.tiles import padded
 from bayesring.likelihoods.likelihood import Likelihood
 from bayesring.model.ring import FlatRing
 from bayesring.model.types import FloatArray, IntArray, SlicePrior, WorkingResponse
@@ -239,6 +241,7 @@ def draw_run(
                     pulled,
                     np.ascontiguousarray(links[first : last - 1]),
                     noise,
+                    _room(2 * len(noise), noise.shape[1]),
                 )
             )
         )
@@ -261,6 +264,7 @@ def _draw_patch(
     linear = np.broadcast_to(prior.linear, slices.shape)[members] + pull @ prior.precision
     factors = np.broadcast_to(prior.factors, len(slices))[members]
     diagonal = prior.diagonal if len(prior.diagonal) == 1 else prior.diagonal[members]
+    place, count = patches_kernel.slots(between)
     return DrawnRuns(
         *patches_kernel.draw_patch(
             statistics,
@@ -271,9 +275,28 @@ def _draw_patch(
             diagonal,
             linear,
             between,
+            place,
             noise,
+            _room(len(noise) + count, noise.shape[1]),
         )
     )
+
+
+class _Rooms(threading.local):
+    """Scratch of each thread, which lasts as long as the thread."""
+
+    flat: FloatArray = np.zeros(0)
+
+
+_ROOMS = _Rooms()
+
+
+def _room(matrices: int, size: int) -> FloatArray:
+    """Scratch for so many padded matrices, as this thread used it last."""
+    needed = matrices * padded(size) ** 2
+    if _ROOMS.flat.size < needed:
+        _ROOMS.flat = np.zeros(needed)
+    return _ROOMS.flat
 
 
 JOINT = Update(draw_jointly, cuts_slices=True, diagonal_only=False, reads_core=False)

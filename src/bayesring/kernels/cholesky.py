@@ -1,4 +1,8 @@
-"""Cholesky factors of padded matrices, and draws from the Gaussians they describe."""
+"""Cholesky factors of padded matrices, and draws from the Gaussians they describe.
+
+A padded matrix has rows of a multiple of the longest vector, of which the first `size` count, and as
+many rows.
+"""
 
 import numpy as np
 
@@ -55,6 +59,59 @@ def cholesky(matrix, size, panel):
             at = a * wide + k
             _set(8, 64, matrix, at, wide, 1, inverse, 0, 8, 8, matrix, at, wide)
     return True
+
+
+@kernel
+def factors(room, wide, n_lower, n_other):
+    """Padded matrices for Cholesky factors and what is beside them, in the scratch `room`.
+
+    What is in their padding is never added to what counts, so it may be anything. `room` is taken
+    again for every draw: pages of memory that a process sees for the first time are slow.
+    """
+    size = wide * wide
+    lower = room[: n_lower * size].reshape(n_lower, wide, wide)
+    return lower, room[n_lower * size : (n_lower + n_other) * size].reshape(n_other, wide, wide)
+
+
+@kernel
+def solve_lower(lower, size, right):
+    """Overwrite `right` (K,) with L^-1 right."""
+    for j in range(size):
+        row = lower[j]
+        total = right[j]
+        for k in range(j):
+            total -= row[k] * right[k]
+        right[j] = total / row[j]
+
+
+@kernel
+def solve_lower_matrix(lower, size, matrix):
+    """Overwrite the padded `matrix` with L^-1 matrix, eight rows at a time."""
+    wide = matrix.shape[1]
+    for k in range(0, size, 8):
+        if k > 0:
+            for b in range(0, size, 8):
+                at = k * wide + b
+                _subtract(8, 64, lower, k * wide, wide, 1, matrix, b, wide, k, matrix, at, wide)
+        for j in range(k, min(k + 8, size)):
+            own, row = matrix[j], lower[j]
+            for m in range(k, j):
+                above, weight = matrix[m], row[m]
+                for b in range(size):
+                    own[b] -= weight * above[b]
+            scale = 1.0 / row[j]
+            for b in range(size):
+                own[b] *= scale
+
+
+@kernel
+def subtract_product(matrix, size, left, right, symmetric):
+    """Subtract left' right from `matrix`, all padded; only the lower triangle if `symmetric`."""
+    wide = matrix.shape[1]
+    for a in range(0, size, 8):
+        for b in range(0, a + 8 if symmetric else size, 8):
+            at = a * wide + b
+            _subtract(8, 64, left, a, 1, wide, right, b, wide, size, matrix, at, wide)
 
 
 @kernel

@@ -5,9 +5,14 @@ Slices are transposed inside these kernels, as in `slices`.
 
 import numpy as np
 
-from bayesring.kernels.cholesky import cholesky
+from bayesring.kernels.cholesky import (
+    cholesky,
+    factors,
+    solve_lower,
+    solve_lower_matrix,
+    subtract_product,
+)
 from bayesring.kernels.chosen import kernel
-from bayesring.kernels.runs import solve_lower, subtract_square
 from bayesring.kernels.slices import add_weight_terms, own_row, posterior_terms, turn
 from bayesring.kernels.tiles import padded
 
@@ -53,31 +58,6 @@ def slots(between):
 
 
 @kernel
-def subtract_product(matrix, size, left, right):
-    """Subtract left' right from `matrix` (K, K)."""
-    for k in range(size):
-        row, other = left[k], right[k]
-        for a in range(size):
-            own, weight = matrix[a], row[a]
-            for b in range(size):
-                own[b] -= weight * other[b]
-
-
-@kernel
-def solve_lower_here(lower, size, matrix):
-    """Overwrite `matrix` (K, K) with L^-1 matrix, row by row."""
-    for j in range(size):
-        own, row = matrix[j], lower[j]
-        for k in range(j):
-            above, weight = matrix[k], row[k]
-            for b in range(size):
-                own[b] -= weight * above[b]
-        scale = 1.0 / row[j]
-        for b in range(size):
-            own[b] *= scale
-
-
-@kernel
 def draw_patch(
     statistics,
     columns,
@@ -87,7 +67,9 @@ def draw_patch(
     prior_diagonal,
     prior_linear,
     between,
+    place,
     noise,
+    room,
 ):
     """Draw some slices jointly, given all others.
 
@@ -101,7 +83,9 @@ def draw_patch(
     columns : R_d
     prior_linear : (m, K), including the pull of the slices outside
     between : (m, m), symmetric
+    place : (m, m), numbers of the B_ij, see `slots`
     noise : (m, K) float64, standard normal
+    room : scratch for `factors`: L_i of every slice, and B_ij wherever `place` has a number
 
     Returns
     -------
@@ -114,9 +98,7 @@ def draw_patch(
     precision = turn(turn(prior_precision, rows, columns).T.copy(), rows, columns)
     diagonal = turn(prior_diagonal, rows, columns)
     linear = turn(prior_linear, rows, columns)
-    lowers = np.zeros((n_slices, wide, wide))
-    place, count = slots(between)
-    bands = np.empty((max(count, 1), size, size))
+    lowers, bands = factors(room, wide, n_slices, place.max() + 1)
     solved = np.empty((n_slices, size))
     slices = np.full((n_slices, size), np.nan)
     totals = np.zeros((weights.size, weights.size)), np.zeros(weights.size)
@@ -137,7 +119,7 @@ def draw_patch(
         for k in range(i):
             if place[k, i] >= 0:
                 band = bands[place[k, i]]
-                subtract_square(lower, size, band)
+                subtract_product(lower, size, band, band, True)
                 for a in range(size):
                     row, weight = band[a], solved[k, a]
                     for b in range(size):
@@ -156,8 +138,9 @@ def draw_patch(
                     band[a, b] = factor * precision[a, b]
             for k in range(i):
                 if place[k, i] >= 0 and place[k, j] >= 0:
-                    subtract_product(band, size, bands[place[k, i]], bands[place[k, j]])
-            solve_lower_here(lower, size, band)
+                    left, other = bands[place[k, i]], bands[place[k, j]]
+                    subtract_product(band, size, left, other, False)
+            solve_lower_matrix(lower, size, band)
     for i in range(n_slices - 1, -1, -1):
         lower, drawn = lowers[i], slices[i]
         for k in range(size):

@@ -5,7 +5,13 @@ Slices are transposed inside these kernels, as in `slices`.
 
 import numpy as np
 
-from bayesring.kernels.cholesky import cholesky
+from bayesring.kernels.cholesky import (
+    cholesky,
+    factors,
+    solve_lower,
+    solve_lower_matrix,
+    subtract_product,
+)
 from bayesring.kernels.chosen import kernel
 from bayesring.kernels.slices import add_weight_terms, own_row, posterior_terms, turn
 from bayesring.kernels.statistics import accumulate, tiles
@@ -43,44 +49,6 @@ def run_statistics(flat, starts, bonds, strands, mode, others, bounds, weight, s
 
 
 @kernel
-def solve_lower(lower, size, right):
-    """Overwrite `right` (K,) with L^-1 right."""
-    for j in range(size):
-        row = lower[j]
-        total = right[j]
-        for k in range(j):
-            total -= row[k] * right[k]
-        right[j] = total / row[j]
-
-
-@kernel
-def solve_lower_matrix(lower, size, factor, matrix, out):
-    """out (K, K) = L^-1 (factor * matrix), row by row."""
-    for j in range(size):
-        own, row = out[j], lower[j]
-        for b in range(size):
-            own[b] = factor * matrix[j, b]
-        for k in range(j):
-            above, weight = out[k], row[k]
-            for b in range(size):
-                own[b] -= weight * above[b]
-        scale = 1.0 / row[j]
-        for b in range(size):
-            own[b] *= scale
-
-
-@kernel
-def subtract_square(matrix, size, band):
-    """Subtract band' band from the lower triangle of `matrix`."""
-    for k in range(size):
-        row = band[k]
-        for a in range(size):
-            own, weight = matrix[a], row[a]
-            for b in range(a + 1):
-                own[b] -= weight * row[b]
-
-
-@kernel
 def draw_run(
     statistics,
     columns,
@@ -91,6 +59,7 @@ def draw_run(
     prior_linear,
     prior_links,
     noise,
+    room,
 ):
     """Draw consecutive slices jointly, given the ones before and after them.
 
@@ -105,6 +74,7 @@ def draw_run(
     prior_linear : (m, K), including the pull of the slices before and after the run
     prior_links : (m - 1,), see `SlicePrior`
     noise : (m, K) float64, standard normal
+    room : scratch for `factors`, with one L_i and one B_i for each slice
 
     Returns
     -------
@@ -117,8 +87,7 @@ def draw_run(
     precision = turn(turn(prior_precision, rows, columns).T.copy(), rows, columns)
     diagonal = turn(prior_diagonal, rows, columns)
     linear = turn(prior_linear, rows, columns)
-    lowers = np.zeros((n_slices, wide, wide))
-    bands = np.empty((max(n_slices - 1, 1), size, size))
+    lowers, bands = factors(room, wide, n_slices, n_slices)
     solved = np.empty((n_slices, size))
     slices = np.full((n_slices, size), np.nan)
     totals = np.zeros((weights.size, weights.size)), np.zeros(weights.size)
@@ -138,7 +107,7 @@ def draw_run(
         )
         if i > 0 and prior_links[i - 1] != 0.0:
             band = bands[i - 1]
-            subtract_square(lower, size, band)
+            subtract_product(lower, size, band, band, True)
             for k in range(size):
                 row, weight = band[k], solved[i - 1, k]
                 for b in range(size):
@@ -149,7 +118,11 @@ def draw_run(
         for k in range(size):
             log_mass += 0.5 * right[k] * right[k] - np.log(lower[k, k])
         if i + 1 < n_slices and prior_links[i] != 0.0:
-            solve_lower_matrix(lower, size, -prior_links[i], precision, bands[i])
+            band, factor = bands[i], -prior_links[i]
+            for a in range(size):
+                for b in range(size):
+                    band[a, b] = factor * precision[a, b]
+            solve_lower_matrix(lower, size, band)
     for i in range(n_slices - 1, -1, -1):
         lower, drawn = lowers[i], slices[i]
         for k in range(size):

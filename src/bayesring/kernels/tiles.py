@@ -31,8 +31,12 @@ _number, _numbers, _pair, _pairs = (
 
 @kernel
 def padded(size):
-    """The next multiple of the longest vector."""
-    return (size + SPARE - 1) // SPARE * SPARE
+    """A multiple of the longest vector that is no less than `size`.
+
+    Rows of a multiple of 64 numbers would compete for the same lines of a cache.
+    """
+    wide = (size + SPARE - 1) // SPARE * SPARE
+    return wide + SPARE if wide % 64 == 0 else wide
 
 
 @kernel
@@ -70,7 +74,8 @@ def workspace(flat, bonds, size):
     The numbers begin with the tile (TILE, width) of features of length `size`, followed by two
     tiles for intermediate products. All have the precision of the cores.
     """
-    width, largest = padded(size + SPARE), 0
+    lanes = 64 // flat.itemsize
+    width, largest = ((size + SPARE - 1) // lanes + 1 | 1) * lanes, 0  # an odd number of lines
     for bond in bonds:
         largest = max(largest, padded(bond * bond + SPARE))
     work = np.zeros(TILE * (width + 2 * largest), flat.dtype)

@@ -2,14 +2,17 @@
 
 As plain loops these products are slow: the compiler cannot know that the output does not overlap an
 input, and stores every partial sum. Here the sums stay in vector registers until they are complete.
-The vectors are generic LLVM vectors, which LLVM splits to the width of the machine.
+The vectors are generic LLVM vectors, which LLVM splits to the width of the machine. Sums that do
+not fit into its registers are taken a few rows at a time, which changes no bit of them.
 
 The code uses parts of Numba and llvmlite that may change between versions. The same functions as
 plain loops are in `loops`, and `chosen` picks between the two.
 """
 
-from llvmlite import ir
-from numba import types
+import platform
+
+from llvmlite import binding, ir
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -83,32 +86,55 @@ def matrix_products(shapes, effect):
         for _ in range(1, rows):
             row_starts.append(builder.add(row_starts[-1], left_row))
         zero = ir.Constant(vector, [0.0] * columns)
-        sums = [cgutils.alloca_once(builder, vector) for _ in range(rows)]
-        for each in sums:
-            builder.store(zero, each)
-        with cgutils.for_range(builder, inner) as loop:
-            step = builder.mul(loop.index, left_step)
-            place = builder.add(right_at, builder.mul(loop.index, right_step))
-            y = builder.load(vector_at(right_data, place, vector), align=align)
-            for start, each in zip(row_starts, sums, strict=True):
-                x = builder.load(builder.gep(left_data, [builder.add(start, step)]))
-                product = builder.fmul(spread(builder, x, vector), y, flags=("contract",))
-                total = builder.fadd(builder.load(each), product, flags=("contract",))
-                builder.store(total, each)
         place = out_at
-        for each in sums:
-            total = builder.load(each)
-            if vector != out_vector:
-                total = builder.fpext(total, out_vector)
-            pointer = vector_at(out_data, place, out_vector)
-            if effect == ADD:
-                total = builder.fadd(builder.load(pointer, align=out_align), total)
-            elif effect == SUBTRACT:
-                total = builder.fsub(builder.load(pointer, align=out_align), total)
-            builder.store(total, pointer, align=out_align)
-            place = builder.add(place, out_row)
+        at_once = rows_at_once(rows, width, *registers())
+        for first in range(0, rows, at_once):
+            starts = row_starts[first : first + at_once]
+            sums = [cgutils.alloca_once(builder, vector) for _ in starts]
+            for each in sums:
+                builder.store(zero, each)
+            with cgutils.for_range(builder, inner) as loop:
+                step = builder.mul(loop.index, left_step)
+                source = builder.add(right_at, builder.mul(loop.index, right_step))
+                y = builder.load(vector_at(right_data, source, vector), align=align)
+                for start, each in zip(starts, sums, strict=True):
+                    x = builder.load(builder.gep(left_data, [builder.add(start, step)]))
+                    product = builder.fmul(spread(builder, x, vector), y, flags=("contract",))
+                    total = builder.fadd(builder.load(each), product, flags=("contract",))
+                    builder.store(total, each)
+            for each in sums:
+                total = builder.load(each)
+                if vector != out_vector:
+                    total = builder.fpext(total, out_vector)
+                pointer = vector_at(out_data, place, out_vector)
+                if effect == ADD:
+                    total = builder.fadd(builder.load(pointer, align=out_align), total)
+                elif effect == SUBTRACT:
+                    total = builder.fsub(builder.load(pointer, align=out_align), total)
+                builder.store(total, pointer, align=out_align)
+                place = builder.add(place, out_row)
 
     return tile
+
+
+def registers():
+    """Number of vector registers of the machine that kernels are compiled for, and their bytes."""
+    features = config.CPU_FEATURES or binding.get_host_cpu_features().flatten()
+    if "+avx512f" in features:
+        return 32, 64
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        return 16, 32 if "+avx" in features else 16
+    return 32, 16
+
+
+def rows_at_once(rows, width, count, size):
+    """Rows of a product, a power of two, whose sums fit into `count` registers of `size` bytes.
+
+    Besides the sums, which take `width` bytes a row, two registers are needed for the factors.
+    """
+    while rows > 1 and rows * -(-width // size) + 2 > count:
+        rows = (rows + 1) // 2
+    return rows
 
 
 def square_products(ranks):
