@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import bayesring
 from bayesring import TensorRing
@@ -13,7 +15,7 @@ from bayesring.choosing import FEWEST, choose_likelihood
 from bayesring.data.kinds import choose_by_moments, choose_by_values
 from bayesring.data.moments import moments_of
 from bayesring.data.observations import Observations
-from bayesring.likelihoods import Gaussian, StudentT
+from bayesring.likelihoods import Bernoulli, Gaussian, NegativeBinomial, StudentT
 
 SHAPE = (8, 9, 7)
 
@@ -49,24 +51,24 @@ def test_by_values_and_by_moments(values, kind):
 
 def test_heavy_tails_are_found_and_normal_ones_are_not(rng):
     heavy = observations(rng, 1_500, lambda f: f + 0.3 * rng.standard_t(2.2, f.size))
-    chosen, notes = choose_likelihood("auto", heavy)
+    chosen, notes = choose_likelihood("auto", heavy, TensorRing)
     assert chosen == "student-t"
     assert "likelihood='gaussian'" in notes[0]
     normal = observations(rng, 1_500, lambda f: f + 0.3 * rng.standard_normal(f.size))
-    chosen, notes = choose_likelihood("auto", normal)
+    chosen, notes = choose_likelihood("auto", normal, TensorRing)
     assert chosen == "gaussian"
     assert "no heavy tails" in notes[0]
 
 
 def test_counts_and_what_only_looks_like_them(rng):
     counts = observations(rng, 1_000, lambda f: rng.poisson(rng.gamma(3.0, np.exp(0.4 * f))))
-    assert choose_likelihood("auto", counts).likelihood == "negative-binomial"
+    assert choose_likelihood("auto", counts, TensorRing).likelihood == "negative-binomial"
     pixels = observations(
         rng,
         1_500,
         lambda f: np.clip(np.round(128 + 20 * f + 2 * rng.standard_normal(f.size)), 0, 255),
     )
-    chosen, notes = choose_likelihood("auto", pixels)
+    chosen, notes = choose_likelihood("auto", pixels, TensorRing)
     assert isinstance(chosen, Gaussian)
     assert "negative-binomial" in notes[0]
 
@@ -74,8 +76,8 @@ def test_counts_and_what_only_looks_like_them(rng):
 def test_few_values_are_not_fitted_for(rng, monkeypatch):
     monkeypatch.setattr("bayesring.choosing.contest", None)
     few = observations(rng, FEWEST - 1, lambda f: f)
-    assert choose_likelihood("auto", few).likelihood == "gaussian"
-    assert choose_likelihood(StudentT(), few) == (StudentT(), [])
+    assert choose_likelihood("auto", few, TensorRing).likelihood == "gaussian"
+    assert choose_likelihood(StudentT(), few, TensorRing) == (StudentT(), [])
 
 
 def test_complete_says_what_it_took(rng):
@@ -97,3 +99,46 @@ def test_the_estimator_warns_of_counts_but_not_those_who_know(rng):
         warnings.simplefilter("always")
         TensorRing(likelihood=Gaussian(), **quick).fit(data.coords, data.values)
     assert not any("counts" in str(each.message) for each in caught)
+
+
+def test_the_estimator_chooses_by_the_values_too(rng, tmp_path, capsys):
+    data = observations(rng, 300, lambda f: rng.poisson(rng.gamma(3.0, np.exp(0.4 * f))))
+    quick = {"rank": 1, "chains": 1, "warmup": 5, "draws": 5, "random_state": 0}
+    ring = TensorRing(likelihood="auto", **quick).fit(data.coords, data.values)
+    assert "counts" in capsys.readouterr().err
+    assert isinstance(ring.posterior_.likelihood, NegativeBinomial)
+    named = TensorRing(likelihood="negative-binomial", progress=False, **quick)
+    assert np.array_equal(
+        named.fit(data.coords, data.values).predict(data.coords), ring.predict(data.coords)
+    )
+    assert clone(ring).likelihood == "auto"
+    ring.fit(data.coords, data.values - 3.5)  # chosen anew
+    assert isinstance(ring.posterior_.likelihood, Gaussian)
+    assert np.array_equal(_saved(ring, tmp_path).predict(data.coords), ring.predict(data.coords))
+
+
+def test_it_goes_on_with_what_was_chosen(rng):
+    data = observations(rng, 300, lambda f: rng.integers(0, 2, f.size))
+    ring = TensorRing(
+        1, likelihood="auto", inference="online-em", chains=1, epochs=2, draws=5, progress=False
+    )
+    ring.partial_fit(data.coords[:200], data.values[:200], shape=SHAPE)
+    ring.partial_fit(data.coords[200:], data.values[200:])
+    assert isinstance(ring.posterior_.likelihood, Bernoulli)
+    assert ring.n_observations_ == 300
+
+
+def test_files_are_chosen_for_by_their_moments(rng, tmp_path):
+    data = observations(rng, 300, lambda f: rng.poisson(rng.gamma(3.0, np.exp(0.4 * f))))
+    table = pd.DataFrame(data.coords, columns=["a", "b", "c"]).assign(count=data.values)
+    table.to_parquet(tmp_path / "counts.parquet")
+    ring = TensorRing(
+        1, likelihood="auto", inference="online-em", chains=1, epochs=1, draws=5, progress=False
+    )
+    ring.fit(tmp_path / "counts.parquet", modes=["a", "b", "c"], value="count")
+    assert isinstance(ring.posterior_.likelihood, NegativeBinomial)
+
+
+def _saved(ring, folder):
+    ring.save(folder / "model.ring")
+    return bayesring.load(folder / "model.ring")

@@ -16,7 +16,7 @@ from bayesring.posterior.convergence import DiagnosticWarning
 from paper.accuracy import N_CHECKED
 from paper.arena import rolling
 from paper.arena.contests import CONTESTS
-from paper.arena.rivals import Entrant, RivalSetting, rivals
+from paper.arena.rivals import BY_VALUES, Entrant, RivalSetting, rivals
 from paper.arena.trivial import Known
 from paper.contenders import OURS, SMURFF
 from paper.results_store import CellKey, Provenance, Result, ResultsStore, alone_in
@@ -24,7 +24,7 @@ from paper.runner import ResultCell
 from paper.tasks import SCORES, TASKS
 
 STUDY = "arena"
-COSTS = {SMURFF: 200.0, OURS: 400.0}
+COSTS = {SMURFF: 200.0, OURS: 400.0, BY_VALUES: 800.0}
 """Approximate seconds per fit; the others take a few."""
 
 

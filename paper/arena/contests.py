@@ -63,6 +63,8 @@ class Contest(NamedTuple):
     """Modes whose levels span a plane."""
     groups: Mapping[str, tuple[Recoding, ...]] = {}
     """Name: cells that are thought to be alike, and those to turn to where none is known."""
+    counts: bool = False
+    """Whether the values are counts."""
 
     def columns(self, name: str) -> dict[str, list[int | str]]:
         """Names of the columns, which name cells as well, with the folds that each is made of."""
@@ -111,6 +113,7 @@ CONTESTS = {
         ("day", "half_hour"),
         ("day", "half_hour"),
         SLOTS_OF_DAYS,
+        counts=True,
     ),
     "Hangzhou": Contest(
         datasets.load_hangzhou,
@@ -128,6 +131,7 @@ CONTESTS = {
         ("day", "slot"),
         ("day", "slot"),
         SLOTS_OF_DAYS,
+        counts=True,
     ),
     "NYC": Contest(
         datasets.load_nyc,
@@ -143,6 +147,7 @@ CONTESTS = {
         MASKS,
         ("hour",),
         groups=SLOTS_OF_HOURS,
+        counts=True,
     ),
     "USHCN": Contest(
         datasets.load_ushcn,

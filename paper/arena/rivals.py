@@ -1,4 +1,7 @@
-"""Who competes: trivial methods, SMURFF, and bayesring with nothing set but the positions."""
+"""Who competes: trivial methods, SMURFF, and bayesring with nothing set but the positions.
+
+Counts are also fitted with `likelihood="auto"`, which looks at the values.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,8 @@ class Entrant(NamedTuple):
 
 
 Rival = Callable[[Known, RivalSetting], Entrant]
+BY_VALUES = f"{OURS} auto"
+"""bayesring with the likelihood that suits the values."""
 
 
 def rivals(contest: Contest) -> dict[str, Rival]:
@@ -55,8 +60,13 @@ def rivals(contest: Contest) -> dict[str, Rival]:
         found[f"plane {' x '.join(contest.plane)}"] = partial(trivial.plane, names=contest.plane)
     for name in contest.modes:
         found[f"neighbours of {name}"] = partial(trivial.neighbours, name=name)
-    simple = {name: partial(_simple, guess=guess) for name, guess in found.items()}
-    return simple | {SMURFF: _smurff, OURS: _ours}
+    taking: dict[str, Rival] = {
+        name: partial(_simple, guess=guess) for name, guess in found.items()
+    }
+    taking |= {SMURFF: _smurff, OURS: _ours}
+    if contest.counts:
+        taking[BY_VALUES] = partial(_ours, likelihood="auto")
+    return taking
 
 
 def _simple(
@@ -85,10 +95,10 @@ def _smurff(known: Known, setting: RivalSetting) -> Entrant:
     )
 
 
-def _ours(known: Known, setting: RivalSetting) -> Entrant:
-    """`TensorRing()` with nothing set but the positions of ordered modes."""
-    short: dict[str, Any] = {"rank": 2} | QUICK_RING if setting.quick else {}
-    ring = TensorRing(random_state=setting.seed, n_jobs=setting.threads, progress=False, **short)
+def _ours(known: Known, setting: RivalSetting, **settings: Any) -> Entrant:
+    """`TensorRing()` with nothing set but the positions of ordered modes, or the likelihood."""
+    settings |= {"rank": 2} | QUICK_RING if setting.quick else {}
+    ring = TensorRing(random_state=setting.seed, n_jobs=setting.threads, progress=False, **settings)
     given: dict[str, Any] = {"positions": known.data.positions, "modes": list(known.data.labels)}
     ring.fit(known.train.coords, known.train.values, shape=known.train.shape, **given)
 
@@ -99,5 +109,9 @@ def _ours(known: Known, setting: RivalSetting) -> Entrant:
         return np.asarray(ring.predict(coords))
 
     median = partial(ring.predict, point="median")
-    described = {"rank": list(ring.rank_), "ordered": list(known.data.positions)}
+    described = {
+        "rank": list(ring.rank_),
+        "ordered": list(known.data.positions),
+        "likelihood": type(ring.posterior_.likelihood).__name__,
+    }
     return Entrant(predict, median, partial(ring.predict_interval, level=0.9), described)

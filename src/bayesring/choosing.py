@@ -9,19 +9,19 @@ is real, with normal noise, unless heavy tails predict held-out values better. T
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesring.data.kinds import Choice, choose_by_moments, choose_by_values
 from bayesring.data.observations import Observations
-from bayesring.estimator import TensorRing
 from bayesring.likelihoods import Gaussian, Likelihood
 
 if TYPE_CHECKING:
+    from bayesring.data.parquet.rows import Survey
     from bayesring.engine.spread import Spread
 
-AUTO = "auto"
 FEWEST, MOST = 400, 4_000
 """Observations from which on short fits can tell, and observations that they see."""
 HELD = 0.2
@@ -32,15 +32,41 @@ ERRORS, LEAST_GAIN = 3.0, 0.02
 """Standard errors, and log score per value, by which the unusual likelihood must be better."""
 
 
-def choose_likelihood(likelihood: str | Likelihood, data: Observations | Spread) -> Choice:
+Estimator = Callable[..., Any]
+"""`TensorRing`, for short fits."""
+
+
+def is_auto(likelihood: str | Likelihood) -> bool:
+    """Whether the likelihood is left to the values."""
+    return isinstance(likelihood, str) and likelihood == "auto"
+
+
+def chosen_and_told(
+    likelihood: str | Likelihood,
+    data: Observations | Spread | Survey,
+    estimator: Estimator,
+    progress: bool,
+) -> str | Likelihood:
+    """The likelihood for some observations; a line on what was taken is shown with `progress`."""
+    chosen, notes = choose_likelihood(likelihood, data, estimator)
+    if notes and progress:
+        from bayesring.progress import say
+
+        say(notes)
+    return chosen
+
+
+def choose_likelihood(
+    likelihood: str | Likelihood, data: Observations | Spread | Survey, estimator: Estimator
+) -> Choice:
     """The likelihood for some observations, with a note on what was taken and how to differ.
 
-    Of data on a cluster, only sums are looked at.
+    Of data on a cluster or in files, only sums are looked at.
     """
-    if not (isinstance(likelihood, str) and likelihood == AUTO):
+    if not is_auto(likelihood):
         return Choice(likelihood, [])
     if not isinstance(data, Observations):
-        return choose_by_moments(data.moments, data.n)
+        return choose_by_moments(data.moments, int(data.counts[0].sum()))
     kind, notes = choose_by_values(data.values)
     if data.given.lower is not None or data.given.error is not None:
         return Choice(
@@ -55,7 +81,7 @@ def choose_likelihood(likelihood: str | Likelihood, data: Observations | Spread)
     if kind not in ("gaussian", "negative-binomial") or len(data.values) < FEWEST:
         return Choice(kind, notes)
     rival = "student-t" if kind == "gaussian" else "gaussian"
-    gain, error = contest(data, kind, rival)
+    gain, error = contest(data, kind, rival, estimator)
     if not gain > max(ERRORS * error, LEAST_GAIN):
         if rival == "student-t":
             notes = [
@@ -81,7 +107,7 @@ def choose_likelihood(likelihood: str | Likelihood, data: Observations | Spread)
     )
 
 
-def contest(data: Observations, kind: str, rival: str) -> tuple[float, float]:
+def contest(data: Observations, kind: str, rival: str, estimator: Estimator) -> tuple[float, float]:
     """Gain in mean log score of `rival` over `kind` on values held out, and its standard error."""
     rng = np.random.default_rng(len(data.values))
     rows = np.sort(rng.permutation(len(data.values))[:MOST])
@@ -90,7 +116,7 @@ def contest(data: Observations, kind: str, rival: str) -> tuple[float, float]:
     coords, values = data.coords[rows], np.asarray(data.values[rows], dtype=float)
     scores = []
     for likelihood in (kind, rival):
-        ring = TensorRing(
+        ring = estimator(
             likelihood=likelihood, shape=data.shape, random_state=0, progress=False, **SHORT
         )
         with warnings.catch_warnings():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -12,10 +11,11 @@ from numpy.random import Generator, RandomState
 from sklearn.base import BaseEstimator
 from sklearn.utils import RegressorTags, Tags
 
+from bayesring import preparing
 from bayesring.checkpoint.manifest import seed_in
+from bayesring.choosing import chosen_and_told, is_auto
 from bayesring.data import inputs
 from bayesring.data.extras import given_arguments
-from bayesring.data.kinds import looks_otherwise
 from bayesring.data.labels import Labels
 from bayesring.data.moments import moments_of
 from bayesring.data.observations import COMPACT, Observations, in_order, merged
@@ -40,7 +40,6 @@ from bayesring.model.rank import RankPolicy
 from bayesring.oncluster import is_dask, observe_on, open_cluster
 from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import describe
-from bayesring.preparing import prepare, settled, settled_for_rows, tell, tell_of_files
 from bayesring.priors import ModePrior, RingPrior
 from bayesring.scoring import Scoring
 from bayesring.settings import Settings, resolve
@@ -61,7 +60,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         number or one number per bond for a single ring, or a policy of `bayesring.model.rank`
         (`StrandGrowth`, `Adaption`, `Truncation`, `FixedRank`) with settings of your own
     likelihood : "gaussian"; "student-t" for outliers; "negative-binomial" or "poisson" for counts;
-        "bernoulli" for 0 and 1; "ordinal" for ratings; or an object of `bayesring.likelihoods`
+        "bernoulli" for 0 and 1; "ordinal" for ratings; "auto" for what suits the values, as in
+        `complete`; or an object of `bayesring.likelihoods`
     inference : "gibbs", which samples, or "online-em", which learns from mini-batches, from files
         larger than memory too, and then samples for a short while, or, where there are too many
         data for that, gives rougher intervals
@@ -201,9 +201,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         `value` the column of values, unless both are obvious or `y` holds the values; with `y` and
         without `modes`, all columns are keys. Keys may be text, categories, numbers or dates;
         numbers are labels, too. Rows without a value are not used, but their labels are known from
-        then on.
-
-        Or given a whole tensor `X` as an `xarray.DataArray` without `y`: its gaps are NaN.
+        then on. Or given a whole tensor `X` as an `xarray.DataArray` without `y`: its gaps are NaN.
 
         Coordinates may have `modes`, too: the names of their columns. `positions` says where
         coordinates lie, by name or number of the mode: one number or time for each, increasing or
@@ -232,8 +230,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
 
         `client`, a `distributed.Client`, runs the fit on the workers of a Dask cluster, with the
         same bits. `X` may then also be a Dask DataFrame or the path of Parquet data, which stay
-        there: `modes` and `value` name their columns, and so do the other arguments. See
-        docs/scaling.md.
+        there; `modes`, `value` and the other arguments name their columns. See docs/scaling.md.
 
         Returns
         -------
@@ -249,7 +246,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         >>> fitted.labels_.names
         ('plot', 'year', 'species')
         """
-        keep = Keep(checkpoint, checkpoint_every)
+        keep, wanted = Keep(checkpoint, checkpoint_every), self.shape if shape is None else shape
         extras = given_arguments(
             sample_weight=sample_weight,
             exposure=exposure,
@@ -260,27 +257,19 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         cluster = open_cluster(client) if client is not None or is_dask(X) else None
         reads_files = cluster is None or self.inference == "online-em"
         if isinstance(X, (str, os.PathLike)) and reads_files:
-            if positions is not None:
-                raise ValueError("positions are for coordinates, but X is the path of a file.")
-            if features is not None:
-                raise ValueError("features are for data in memory, but X is the path of a file.")
-            if shape is not None or self.shape is not None:
-                raise ValueError("shape is for coordinates, but X is the path of a file.")
-            for name in extras:
-                raise ValueError(f"{name} is for data in memory, but X is the path of a file.")
+            preparing.check_for_files(
+                positions=positions, features=features, shape=wanted, **extras
+            )
             settings = self._settings(modes or (), seed=0)
             files = open_files(X, y, modes, value, settings, cluster)
             return self.fit_rows(files, survey_files(files, self.progress), keep, cluster)
-        wanted = self.shape if shape is None else shape
         if features is not None:
             X, features = features_of_columns(X, features, modes)
         see = inputs.observe if cluster is None else partial(observe_on, cluster)
         data, labels, kind = see(X, y, wanted, modes, value, extras)
         if positions is not None:
             labels = placed(labels, positions, data.shape)
-        if isinstance(self.likelihood, str) and self.likelihood == "gaussian":
-            for concern in looks_otherwise(data.values) if isinstance(data, Observations) else ():
-                warnings.warn(concern, UserWarning, stacklevel=2)
+        preparing.warn_of_kind(self.likelihood, data, stacklevel=3)
         return self.fit_observations(data, labels, kind, keep, features, cluster)
 
     def fit_observations(
@@ -297,16 +286,16 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         Whoever calls has checked coordinates and shape, as `fit` does. `kind` is the library of
         the table that they came from, if any. By default on threads of this process.
         """
-        prepared = prepare(data, labels, self.share, features)
+        prepared = preparing.prepare(data, labels, self.share, features)
         data, labels, described, symmetric = prepared
         if not isinstance(data, Observations) and self.inference == "online-em":
             rows = rows_of(data)
             return self.fit_rows(rows, survey_files(rows, self.progress), keep, engine, kind)
-        settings = self._settings(labels.names, keep=keep)
-        settings, axes = settled(settings, prepared, self.share)
+        settings = self._settings(labels.names, keep=keep, data=data)
+        settings, axes = preparing.settled(settings, prepared, self.share)
         n, kept = data.n, None
         if isinstance(data, Observations):
-            tell(data, labels, settings, stacklevel=4)
+            preparing.tell(data, labels, settings, stacklevel=4)
             if n < COMPACT:
                 data = kept = merged(in_order(data))
             moments = moments_of(data.values, data.given.exposure)
@@ -337,9 +326,9 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
 
         If they cannot be read to their end, what was learned is kept, and the error says so.
         """
-        settings = self._settings(survey.labels.names, keep=keep)
-        settings = settled_for_rows(settings, survey, self.share)
-        tell_of_files(survey, stacklevel=4)
+        settings = self._settings(survey.labels.names, keep=keep, data=survey)
+        settings = preparing.settled_for_rows(settings, survey, self.share)
+        preparing.tell_of_files(survey, stacklevel=4)
         found = fit_files(files, survey, settings, keep, engine)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, kind
@@ -354,14 +343,24 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         return self
 
     def _settings(
-        self, names: Sequence[str] = (), seed: int | None = None, keep: Keep = NOTHING_KEPT
+        self,
+        names: Sequence[str] = (),
+        seed: int | None = None,
+        keep: Keep = NOTHING_KEPT,
+        data: Observations | Spread | Survey | None = None,
     ) -> Settings:
-        """The parameters, checked, for modes of these names.
+        """The parameters, checked, for modes of these names, with a likelihood for these data.
 
         With a `seed`, none is drawn: a user's generator moves on once per fit. Without any, that of
         the checkpoint is taken, if there is one.
         """
         parameters = self.get_params(deep=False)
+        if data is not None:
+            asked = (self.likelihood, data, TensorRing, self.progress)
+            parameters["likelihood"] = chosen_and_told(*asked)
+        elif is_auto(self.likelihood):  # not chosen yet, or by the fit
+            fitted = hasattr(self, "posterior_")
+            parameters["likelihood"] = self.posterior_.likelihood if fitted else "gaussian"
         if self.random_state is None and seed is None:
             seed = seed_in(keep.folder)
         return resolve(parameters if seed is None else parameters | {"random_state": seed}, names)
@@ -381,8 +380,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         self.trace_ = [trace for _, trace in outcome.chains]
         self.sampled_, self.estimates_ = outcome.sampled, list(outcome.estimates)
         self.seed_, self.interrupted_ = settings.seed, outcome.interrupt is not None
-        looks = max(len(trace.log_likelihood) for trace in self.trace_)
-        self.warmup_ = outcome.warmup if outcome.sampled else looks
+        scans = max(len(trace.log_likelihood) for trace in self.trace_)
+        self.warmup_ = outcome.warmup if outcome.sampled else scans
         held = outcome.held_out
         self.held_out_ = None if held is None else held.in_units(units.location, units.scale)
         self.description_ = describe(self.get_params(deep=False), settings.model, settings.seed)

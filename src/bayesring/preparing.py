@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayesring.data.extras import check_carried
 from bayesring.data.features import Features
+from bayesring.data.kinds import looks_otherwise
 from bayesring.data.labels import Labels
 from bayesring.data.observations import Observations
 from bayesring.data.positions import axes_of
 from bayesring.data.traps import DataWarning, find_traps, summarise_data, traps_of_labels
 from bayesring.featuring import attach, featured, with_features
+from bayesring.likelihoods import Likelihood
 from bayesring.model.types import Axis
 from bayesring.ordering import ordered, refuse_order
 from bayesring.priors.ring_prior import Pairs
@@ -34,6 +36,24 @@ class Prepared(NamedTuple):
     """Of the labels of each mode."""
     symmetric: Pairs
     """Pairs of modes in which the table is symmetric."""
+
+
+def warn_of_kind(
+    likelihood: str | Likelihood, data: Observations | Spread, stacklevel: int
+) -> None:
+    """Warn those who take normal noise, because it is the default, for what is clearly not real."""
+    if isinstance(likelihood, str) and likelihood == "gaussian" and isinstance(data, Observations):
+        for concern in looks_otherwise(data.values):
+            warnings.warn(concern, UserWarning, stacklevel=stacklevel)
+
+
+def check_for_files(**given: Any) -> None:
+    """Refuse what can be told of data in memory only."""
+    for name, value in given.items():
+        if value is not None:
+            verb = "are" if name in ("positions", "features") else "is"
+            what = "coordinates" if name in ("positions", "shape") else "data in memory"
+            raise ValueError(f"{name} {verb} for {what}, but X is the path of a file.")
 
 
 def prepare(data: Observations | Spread, labels: Labels, share: Any, features: Any) -> Prepared:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bayesring.checks import check_level, check_point
-from bayesring.choosing import AUTO, choose_likelihood
+from bayesring.choosing import choose_likelihood
 from bayesring.command.outputs import check_replaced
 from bayesring.command.where import Where
 from bayesring.data.dialects import Dialect
 from bayesring.data.files import is_parquet
-from bayesring.data.kinds import Choice, choose_by_moments
 from bayesring.data.writing import PARQUET, check_destination, replacing
 from bayesring.estimator import TensorRing
 from bayesring.loading import load
@@ -90,15 +89,12 @@ def _fit(
 
             files = SpreadFiles(cluster, Path(source), modes, value)
             survey = files.survey()
-            found = Choice(likelihood, [])
-            if likelihood == AUTO:
-                found = choose_by_moments(survey.moments, survey.n_observed)
-            chosen, notes = found
+            chosen, notes = choose_likelihood(likelihood, survey, TensorRing)
             ring = TensorRing(likelihood=chosen, **settings)
             ring.fit_rows(files, survey, safety.checkpoint, cluster)
         else:
             data, labels, _ = observe_on(cluster, Path(source), None, None, modes, value, {})
-            chosen, notes = choose_likelihood(likelihood, data)
+            chosen, notes = choose_likelihood(likelihood, data, TensorRing)
             ring = TensorRing(likelihood=chosen, **settings)
             ring.fit_observations(data, labels, None, safety.checkpoint, engine=cluster)
         if model is not None:

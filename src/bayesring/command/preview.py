@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesring.choosing import AUTO
+from bayesring.choosing import is_auto
 from bayesring.command.noting import noting_warnings
 from bayesring.data.containers import Container
 from bayesring.data.featurecolumns import offers
@@ -48,7 +48,7 @@ def preview(
     observed = container.observations
     if not len(observed.values):
         raise ValueError("data holds no value at all: every cell is missing.")
-    found = choose_by_values(observed.values) if likelihood == AUTO else Choice(likelihood, [])
+    found = choose_by_values(observed.values) if is_auto(likelihood) else Choice(likelihood, [])
     chosen, notes = found
     if isinstance(container, Long):
         notes = [*notes, *offers(container.frame, container.labels.names, container.labels.value)]

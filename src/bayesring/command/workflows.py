@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesring.checks import check_level, check_point
-from bayesring.choosing import AUTO, choose_likelihood
+from bayesring.choosing import choose_likelihood
 from bayesring.command.describing import described_by
 from bayesring.command.noting import noting_warnings
 from bayesring.command.origin import remember
@@ -22,7 +22,6 @@ from bayesring.data.cellextras import known_of
 from bayesring.data.containers import Container, open_container
 from bayesring.data.dialects import PLAIN, Dialect
 from bayesring.data.files import check_output, extension, is_parquet, read_data, write_completion
-from bayesring.data.kinds import Choice, choose_by_moments
 from bayesring.data.masks import masked
 from bayesring.data.opentables import is_table
 from bayesring.data.parquet import ParquetRows
@@ -124,7 +123,7 @@ def complete_file(
             source, modes, value, fill, gaps=True, reading=reading, point=point
         )
         observed, of_missing = known_of(container, reading.extras)
-        chosen, chosen_notes = choose_likelihood(likelihood, observed)
+        chosen, chosen_notes = choose_likelihood(likelihood, observed, TensorRing)
         ring = TensorRing(likelihood=chosen, **settings)
         with safety.interruptible(ring) as ended:
             keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
@@ -182,7 +181,7 @@ def fit_file(
         with noting_warnings() as noted:
             container, notes = _open(source, modes, value, reading=reading)
             observed = known_of(container, reading.extras).observed
-            chosen, chosen_notes = choose_likelihood(likelihood, observed)
+            chosen, chosen_notes = choose_likelihood(likelihood, observed, TensorRing)
             ring = TensorRing(likelihood=chosen, **settings)
             with safety.interruptible(ring) as ended:
                 keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
@@ -216,9 +215,7 @@ def _fit_stream(
     show = settings.get("progress", True)
     files = ParquetRows(source, modes, value, count_threads(settings.get("n_jobs")))
     survey = survey_files(files, show)
-    auto = likelihood == AUTO
-    found = choose_by_moments(survey.moments, survey.n_observed) if auto else Choice(likelihood, [])
-    chosen, notes = found
+    chosen, notes = choose_likelihood(likelihood, survey, TensorRing)
     ring = TensorRing(likelihood=chosen, **settings)
     with noting_warnings() as noted:
         try:

@@ -1,7 +1,7 @@
 """Cholesky factors of padded matrices, and draws from the Gaussians they describe.
 
-A padded matrix has rows of a multiple of the longest vector, of which the first `size` count, and as
-many rows.
+The rows of a padded matrix are as long as `padded` says, of which the first `size` entries count,
+and there are as many of them.
 """
 
 import numpy as np
