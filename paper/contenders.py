@@ -81,8 +81,8 @@ class Contender(NamedTuple):
 
 
 def gibbs(job: Job) -> Predictor:
-    """Our Gibbs sampler with every default."""
-    return _ring(job, {"rank": 2} | QUICK_RING if job.quick else {})
+    """Our Gibbs sampler with every default, and what its loader says of the data."""
+    return _ring(job, {"rank": 2} | QUICK_RING if job.quick else {}, **_known(job))
 
 
 def gibbs_paper(job: Job) -> Predictor:
@@ -94,10 +94,16 @@ def gibbs_paper(job: Job) -> Predictor:
 def online_em(job: Job) -> Predictor:
     """Our online EM with every default."""
     short = {"rank": 2, "epochs": 2, "draws": 6, "chains": 1} if job.quick else {}
-    return _ring(job, {"inference": "online-em"} | short)
+    return _ring(job, {"inference": "online-em"} | short, **_known(job))
 
 
-def _ring(job: Job, settings: dict[str, Any]) -> Predictor:
+def _known(job: Job) -> dict[str, Any]:
+    """Names of the modes and positions of their labels."""
+    data = job.task.load()
+    return {"modes": list(data.labels), "positions": data.positions}
+
+
+def _ring(job: Job, settings: dict[str, Any], **known: Any) -> Predictor:
     model = TensorRing(
         likelihood=job.task.likelihood,
         shape=job.train.shape,
@@ -106,7 +112,7 @@ def _ring(job: Job, settings: dict[str, Any]) -> Predictor:
         progress=False,
         **settings,
     )
-    model.fit(job.train.coords, job.train.values)
+    model.fit(job.train.coords, job.train.values, **known)
 
     def predict(coords: IntArray) -> FloatArray:
         """Predict through the whole tensor if most of it is needed."""

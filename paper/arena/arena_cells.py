@@ -88,7 +88,7 @@ def make_cells(quick: bool = False) -> list[ResultCell]:
 
 def is_elsewhere(name: str, method: str) -> bool:
     """Whether `make accuracy` computes the cells of a method on a data set in the same way."""
-    return method == SMURFF and name in TASKS
+    return method in (SMURFF, OURS) and name in TASKS
 
 
 def work(name: str, fold: int | str, method: str, quick: bool, threads: int) -> Result:

@@ -170,11 +170,13 @@ Trivial methods use the known cells like this; where they know nothing, they giv
 
 SMURFF chooses between 5, 10, 20, 40 and 80 factors and caps of 10, 100 and 1,000 on the
 signal-to-noise ratio, on a tenth of its training data; figures marked † have a cap of 10 and at
-most 40 factors, and were measured before. On the sets of the paper they are those of
-`make accuracy`. Its seconds are those of its last fit, by a clock in its own process. `bayesring`
-is `TensorRing()` with nothing set; ordered modes are given as `positions=dataset.positions`. Test
-values are read only for scoring. Seconds are means over the fits of a row, on two cores that others
-used as well.
+most 40 factors, and were measured before. Its seconds are those of its last fit, by a clock in its
+own process. `bayesring` is `TensorRing()` with nothing set; ordered modes are given as
+`positions=dataset.positions`. `bayesring auto` has `likelihood="auto"`, which looks at the values,
+as `complete` does: counts get a negative binomial model unless normal noise predicts them better.
+On the sets of the paper, the figures of SMURFF and bayesring are those of `make accuracy`, where
+all errors are those of the mean. Test values are read only for scoring. Seconds are means over the
+fits of a row, on two cores that others used as well.
 
 {tables}
 """
