@@ -358,9 +358,8 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         if data is not None:
             asked = (self.likelihood, data, TensorRing, self.progress)
             parameters["likelihood"] = chosen_and_told(*asked)
-        elif is_auto(self.likelihood):  # not chosen yet, or by the fit
-            fitted = hasattr(self, "posterior_")
-            parameters["likelihood"] = self.posterior_.likelihood if fitted else "gaussian"
+        elif is_auto(self.likelihood):  # not chosen yet, or by the fit, which is gone on with
+            parameters["likelihood"] = "gaussian"
         if self.random_state is None and seed is None:
             seed = seed_in(keep.folder)
         return resolve(parameters if seed is None else parameters | {"random_state": seed}, names)

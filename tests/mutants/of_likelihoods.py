@@ -151,6 +151,13 @@ KINDS = [
         FOLLOWS,
     ),
     Mutant(
+        "choosing: the estimator takes normal noise whatever the values are",
+        "estimator.py",
+        'parameters["likelihood"] = chosen_and_told(*asked)',
+        'parameters["likelihood"] = "gaussian"',
+        ("tests/test_choosing.py::test_the_estimator_chooses_by_the_values_too",),
+    ),
+    Mutant(
         "choosing: real values that look heavy-tailed are taken on a hunch",
         "choosing.py",
         "if not gain > max(ERRORS * error, LEAST_GAIN):",

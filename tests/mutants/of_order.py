@@ -16,6 +16,8 @@ ARCS = (CIRCLE + "test_every_slice_is_in_one_arc_of_one_pass",)
 ACROSS = (CIRCLE + "test_an_arc_across_the_first_slice_by_dense_algebra",)
 MAP = "tests/sampling/test_spatial.py::"
 PROCESS = (MAP + "test_slice_prior_is_the_precision_of_the_process",)
+BITS = "tests/kernels/test_joint_draws.py::test_rows_taken_a_few_at_a_time_have_the_same_bits"
+JOINT = ("tests/kernels/test_joint_draws.py::test_a_run",)
 PASSES = (MAP + "test_patches_of_a_pass_do_not_depend_on_each_other",)
 PLACES = (MAP + "test_new_places_are_drawn_from_the_conditional",)
 SITES = "tests/test_sites.py::"
@@ -78,6 +80,34 @@ ORDER = [
         "pull[i, k] += graph_weights[at] * other[k]",
         "pull[i, k] += 0.0 * graph_weights[at] * other[k]",
         PROPOSAL,
+    ),
+    Mutant(
+        "rows of eight are solved without those above them",
+        "kernels/cholesky.py",
+        "            for m in range(k, j):\n                above, weight = matrix[m], row[m]",
+        "            for m in range(k + 1, j):\n                above, weight = matrix[m], row[m]",
+        JOINT,
+    ),
+    Mutant(
+        "the diagonal blocks of a run are not corrected for the slice before",
+        "kernels/cholesky.py",
+        "range(0, a + 8 if symmetric else size, 8)",
+        "range(0, a if symmetric else size, 8)",
+        JOINT,
+    ),
+    Mutant(
+        "factors and what is beside them share their scratch",
+        "kernels/cholesky.py",
+        "room[n_lower * size : (n_lower + n_other) * size]",
+        "room[: n_other * size]",
+        JOINT,
+    ),
+    Mutant(
+        "sums of rows that do not fit into registers all start at the first row",
+        "kernels/vectors.py",
+        "starts = row_starts[first : first + at_once]",
+        "starts = row_starts[:at_once]",
+        (BITS,),
     ),
     Mutant(
         "factors of a patch have no blocks but those of its precision",

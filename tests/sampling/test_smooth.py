@@ -29,6 +29,10 @@ OTHER = NormalWishart(extra_degrees=6.0, scale=2.0, learned=True)
 LIMIT = 4.5
 
 
+def test_lengths_may_wake_when_they_are_proposed():
+    assert gibbs.WAKE % gibbs.PROPOSE == 0
+
+
 def ring_prior(positions=POSITIONS, **settings) -> RingPrior:
     middle = Smooth(**{"extra_degrees": 6.0, "scale": 2.0, "learned": True, **settings})
     axes = [Axis(2), Axis(len(positions), np.asarray(positions)[:, None]), Axis(2)]

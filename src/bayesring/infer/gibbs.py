@@ -28,6 +28,9 @@ RUN = 64
 WAKE = 8
 """Scans after which slices that do not depend on each other may begin to: in between they are drawn
 one by one, as those of any exchangeable prior, and those that do depend may not cease to."""
+PROPOSE = 2
+"""Scans after which another length scale is proposed with slices integrated out, which takes as
+long as to draw the slices; given the slices, it moves in every scan. WAKE is a multiple of it."""
 LEAST_WORK = 200
 """Observations of a slice that its share of a patch may take as long as, however few it has."""
 PROPOSAL = 1
@@ -145,15 +148,17 @@ def draw_coupled(
     """Draw the slices of a core that depend on each other, pass after pass, and perhaps `hyper`.
 
     The runs of a pass are independent given all other slices. Run boundaries depend on the scan and
-    never on the slices. In the first pass, the prior may propose other hyperparameters: a
-    Metropolis step with all runs of the pass integrated out, equation (26), chooses between them.
+    never on the slices. In the first pass of some scans, the prior may propose other
+    hyperparameters: a Metropolis step with all runs of the pass integrated out, equation (26),
+    chooses between them.
     """
     mode, totals, core = blocks[0].mode, _no_statistics(task), task.core.copy()
     task = task._replace(seen={}) if prior.coupling is Coupling.PATCHES else task
     rng = task.streams.rng(task.scan, Purpose.HYPER, mode, PROPOSAL)
     n = max(sum(int(block.bounds[-1]) for block in blocks) / len(core), LEAST_WORK)
     for number, runs in enumerate(passes(prior, len(core), task.scan, n / core[0].size)):
-        proposed = (hyper,) if number else prior.alternatives(rng, hyper)
+        due = number == 0 and task.scan % PROPOSE == 0
+        proposed = prior.alternatives(rng, hyper) if due else (hyper,)
         if task.scan % WAKE and any(map(prior.is_exchangeable, proposed)):
             proposed = (hyper,)  # as it could not come back in such a scan
         priors = tuple(prior.slice_prior(core, each) for each in proposed)
