@@ -140,6 +140,12 @@ reproduce: $(VENV)/.peers  ## the paper's tables and figures next to ours, into 
 reliability: setup  ## measured coverage of intervals on real and simulated data, into docs/reliability.md; goes on where it stopped
 	$(BIN)/python -m paper.reliability $(if $(QUICK),--quick) $(if $(AGAIN),--again)
 
+# make gaps ONLY='Birmingham/*' MASKS=3    some tables and patterns, some masks
+.PHONY: gaps
+gaps: setup  ## coverage where real tables miss days, hours or ends, into docs/reliability.md; continues where it stopped
+	$(BIN)/python -m paper.gap_coverage $(if $(ONLY),--only '$(ONLY)') $(if $(MASKS),--masks $(MASKS))
+	$(BIN)/python -m paper.reliability --page
+
 # make kinds ONLY='NYC*' AGAIN=1           some of the figures only, measured anew
 .PHONY: kinds
 kinds: setup  ## counts, outliers, ratings and links against normal noise and the trivial, into docs/kinds-of-values.md; continues where it stopped

@@ -11,7 +11,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,27 +120,31 @@ def measure(job: CoverageJob) -> dict[str, Any]:
     }
 
 
-def read(path: Path) -> dict[CoverageJob, dict[str, Any]]:
-    """What is known."""
+def read(path: Path, kind: Callable[..., Any] = CoverageJob) -> dict[Any, dict[str, Any]]:
+    """What is known, by jobs of this kind."""
     rows = json.loads(path.read_text()) if path.exists() else []
-    return {CoverageJob(*row["job"]): row["found"] for row in rows}
+    return {kind(*row["job"]): row["found"] for row in rows}
 
 
-def keep(path: Path, known: dict[CoverageJob, dict[str, Any]]) -> None:
+def keep(path: Path, known: dict[Any, dict[str, Any]]) -> None:
     """Write it down."""
     write_json(path, [{"job": list(job), "found": found} for job, found in sorted(known.items())])
 
 
 def run(
-    path: Path, wanted: Iterator[CoverageJob], seconds: float = np.inf
-) -> dict[CoverageJob, dict[str, Any]]:
+    path: Path,
+    wanted: Iterator[Any],
+    seconds: float = np.inf,
+    kind: Callable[..., Any] = CoverageJob,
+    work_out: Callable[[Any], dict[str, Any]] = measure,
+) -> dict[Any, dict[str, Any]]:
     """Work out what is missing, for so many seconds at most."""
-    known, begin = read(path), time.monotonic()
+    known, begin = read(path, kind), time.monotonic()
     for job in wanted:
         if time.monotonic() - begin > seconds:
             break
         if job not in known:
-            known[job] = measure(job)
+            known[job] = work_out(job)
             keep(path, known)
     return known
 

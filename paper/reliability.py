@@ -21,7 +21,7 @@ from rich.progress import track
 from bayesring import TensorRing, metrics
 from bayesring.datasets import Dataset, load_indian_pines, load_ushcn, random_split
 from bayesring.model.types import FloatArray
-from paper import coverage
+from paper import coverage, gap_coverage
 from paper.results_store import COMMITTED, ROOT, write_json
 
 SEEDS = (0, 1, 2)
@@ -71,7 +71,7 @@ def measure_all() -> list[dict[str, Any]]:
     ]
 
 
-def page(results: list[dict[str, Any]], simulated: str) -> str:
+def page(results: list[dict[str, Any]], simulated: str, gaps: str) -> str:
     """The results as a page, means and ranges over the seeds."""
     lines = []
     for name, _, share in CASES:
@@ -85,7 +85,7 @@ def page(results: list[dict[str, Any]], simulated: str) -> str:
             f"{mean['log score']:.3f} | {mean['50% if normal']:.1%} |"
         )
     seeds = ", ".join(map(str, SEEDS))
-    measured = PAGE.format(table="\n".join(lines), seeds=seeds, simulated=simulated)
+    measured = PAGE.format(table="\n".join(lines), seeds=seeds, simulated=simulated, gaps=gaps)
     return measured + MUTATION_RUN
 
 
@@ -103,7 +103,8 @@ def main() -> None:
     large = 0 if asked.quick else coverage.LARGE_TABLES
     wanted = iter(()) if asked.page else coverage.jobs(tables, large)
     simulated = coverage.run(coverage.FILE, wanted)
-    content = page(json.loads(path.read_text()), coverage.table(simulated))
+    gaps = gap_coverage.lines(coverage.read(gap_coverage.FILE, gap_coverage.GapJob))
+    content = page(json.loads(path.read_text()), coverage.table(simulated), gaps)
     (ROOT / "docs" / "reliability.md").write_text(content)
 
 
@@ -123,6 +124,16 @@ honest 90 % interval contains 90 % of them. Means over seeds {seeds}, with the r
 | data | 50 % coverage | 90 % coverage | RMSE | CRPS | log score | 50 %, assuming normal noise |
 |---|---|---|---|---|---|---|
 {table}
+
+## Gaps
+
+Cells of real tables are seldom missing one by one: a sensor fails for a day, or for good. Here
+known cells were hidden in patterns, and a ring was fitted to the others with nothing set but the
+positions of its modes. Mean coverage should be 87 to 93 %, or 84 to 96 % where a series or the
+table ends; rows outside that are marked "off". Of every mask, up to 20,000 hidden cells were looked
+up. `make gaps` adds masks, up to ten.
+
+{gaps}
 
 ## Simulated tables
 

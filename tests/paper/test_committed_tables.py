@@ -10,6 +10,7 @@ from paper import (
     accuracy_tables,
     comparison,
     coverage,
+    gap_coverage,
     rank_study,
     reliability,
     reproduction_page,
@@ -74,5 +75,6 @@ def test_speed_on_its_page():
 def test_the_page_on_reliability():
     results = json.loads((RESULTS / "reliability.json").read_text())
     simulated = coverage.table(coverage.read(RESULTS / "coverage.json"))
-    page = reliability.page(results, simulated)
+    gaps = gap_coverage.lines(coverage.read(RESULTS / "gaps.json", gap_coverage.GapJob))
+    page = reliability.page(results, simulated, gaps)
     assert page == (ROOT / "docs" / "reliability.md").read_text()
