@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,12 @@ import pytest
 from sklearn.base import clone
 
 import bayesring
-from bayesring import TensorRing
+from bayesring import TensorRing, TensorRingClassifier
 from bayesring.choosing import FEWEST, choose_likelihood
 from bayesring.data.kinds import choose_by_moments, choose_by_values
 from bayesring.data.moments import moments_of
 from bayesring.data.observations import Observations
+from bayesring.fitting import fit_memory
 from bayesring.likelihoods import Bernoulli, Gaussian, NegativeBinomial, StudentT
 
 SHAPE = (8, 9, 7)
@@ -51,24 +53,24 @@ def test_by_values_and_by_moments(values, kind):
 
 def test_heavy_tails_are_found_and_normal_ones_are_not(rng):
     heavy = observations(rng, 1_500, lambda f: f + 0.3 * rng.standard_t(2.2, f.size))
-    chosen, notes = choose_likelihood("auto", heavy, TensorRing)
+    chosen, notes = choose_likelihood("auto", heavy)
     assert chosen == "student-t"
     assert "likelihood='gaussian'" in notes[0]
     normal = observations(rng, 1_500, lambda f: f + 0.3 * rng.standard_normal(f.size))
-    chosen, notes = choose_likelihood("auto", normal, TensorRing)
+    chosen, notes = choose_likelihood("auto", normal)
     assert chosen == "gaussian"
     assert "no heavy tails" in notes[0]
 
 
 def test_counts_and_what_only_looks_like_them(rng):
     counts = observations(rng, 1_000, lambda f: rng.poisson(rng.gamma(3.0, np.exp(0.4 * f))))
-    assert choose_likelihood("auto", counts, TensorRing).likelihood == "negative-binomial"
+    assert choose_likelihood("auto", counts).likelihood == "negative-binomial"
     pixels = observations(
         rng,
         1_500,
         lambda f: np.clip(np.round(128 + 20 * f + 2 * rng.standard_normal(f.size)), 0, 255),
     )
-    chosen, notes = choose_likelihood("auto", pixels, TensorRing)
+    chosen, notes = choose_likelihood("auto", pixels)
     assert isinstance(chosen, Gaussian)
     assert "negative-binomial" in notes[0]
 
@@ -76,8 +78,8 @@ def test_counts_and_what_only_looks_like_them(rng):
 def test_few_values_are_not_fitted_for(rng, monkeypatch):
     monkeypatch.setattr("bayesring.choosing.contest", None)
     few = observations(rng, FEWEST - 1, lambda f: f)
-    assert choose_likelihood("auto", few, TensorRing).likelihood == "gaussian"
-    assert choose_likelihood(StudentT(), few, TensorRing) == (StudentT(), [])
+    assert choose_likelihood("auto", few).likelihood == "gaussian"
+    assert choose_likelihood(StudentT(), few) == (StudentT(), [])
 
 
 def test_complete_says_what_it_took(rng):
@@ -142,3 +144,43 @@ def test_files_are_chosen_for_by_their_moments(rng, tmp_path):
 def _saved(ring, folder):
     ring.save(folder / "model.ring")
     return bayesring.load(folder / "model.ring")
+
+
+def test_short_fits_leave_warnings_to_the_user(rng):
+    """Fits in threads would restore each other's filters; nothing may be changed at all."""
+    data = observations(rng, FEWEST, lambda f: f + rng.standard_normal(f.size))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        before = list(warnings.filters)
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(lambda _: choose_likelihood("auto", data), range(6)))
+        assert list(warnings.filters) == before
+    assert not caught
+    assert len({choice.likelihood for choice in found}) == 1
+
+
+def test_labels_without_observations_cost_nothing(rng, monkeypatch):
+    data = observations(rng, FEWEST, lambda f: f + rng.standard_normal(f.size))
+    far = data._replace(coords=data.coords * 1000, shape=tuple(1000 * size for size in SHAPE))
+    shapes = []
+
+    def fit(data, settings):
+        shapes.append(data.shape)
+        return fit_memory(data, settings)
+
+    monkeypatch.setattr("bayesring.choosing.fit_memory", fit)
+    assert choose_likelihood("auto", far) == choose_likelihood("auto", data)
+    assert {*shapes} == {SHAPE}
+
+
+def test_a_misspelt_name_is_told_that_auto_is_one(rng):
+    data = observations(rng, 60, lambda f: f)
+    with pytest.raises(ValueError, match=r"likelihood must be 'auto', 'bernoulli', .* got 'AUTO'"):
+        TensorRing(likelihood="AUTO", progress=False).fit(data.coords, data.values)
+
+
+def test_classifiers_are_for_two_classes_however_they_begin(rng):
+    data = observations(rng, 60, lambda f: np.zeros(f.size))
+    ring = TensorRingClassifier(1, likelihood="auto", inference="online-em", progress=False)
+    with pytest.raises(ValueError, match="likelihood must be 'bernoulli'"):
+        ring.partial_fit(data.coords, data.values, classes=[0, 1], shape=SHAPE)

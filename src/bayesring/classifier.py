@@ -212,6 +212,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         if not hasattr(self, "posterior_"):
             if classes is None:
                 return self.fit(X, y, **given)
+            self._refuse_other_likelihoods()
             self.classes_ = np.unique(classes)
             coded = _codes(y, self.classes_)[1]
             return super().fit(X, coded, **given)

@@ -200,7 +200,7 @@ def complete(
             container = placed_in(container, positions)
         labels, kind = container.labels, container.kind
         observed, of_missing = known_of(container, extras)
-    chosen, why = choose_likelihood(likelihood, observed, TensorRing)
+    chosen, why = choose_likelihood(likelihood, observed)
     notes += why
     if settings.get("progress", True):
         from bayesring.progress import say

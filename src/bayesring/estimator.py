@@ -356,8 +356,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         """
         parameters = self.get_params(deep=False)
         if data is not None:
-            asked = (self.likelihood, data, TensorRing, self.progress)
-            parameters["likelihood"] = chosen_and_told(*asked)
+            parameters["likelihood"] = chosen_and_told(self.likelihood, data, self.progress)
         elif is_auto(self.likelihood):  # not chosen yet, or by the fit, which is gone on with
             parameters["likelihood"] = "gaussian"
         if self.random_state is None and seed is None:

@@ -184,7 +184,12 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
         check_choice(given[argument], argument, known)
     _refuse_unused(given)
     likelihood = _named(
-        "likelihood", given["likelihood"], LIKELIHOODS, Likelihood, "bayesring.likelihoods"
+        "likelihood",
+        given["likelihood"],
+        LIKELIHOODS,
+        Likelihood,
+        "bayesring.likelihoods",
+        ["auto"],
     )
     update, prior = UPDATES[given["update"]], _prior(given["prior"], names, likelihood)
     if update.diagonal_only and not prior.diagonal:
@@ -314,15 +319,21 @@ def _detail(name: Any, how: Any) -> How:
 
 
 def _named(
-    argument: str, value: Any, known: Mapping[str, Callable[[], Any]], protocol: Any, home: str
+    argument: str,
+    value: Any,
+    known: Mapping[str, Callable[[], Any]],
+    protocol: Any,
+    home: str,
+    also: Sequence[str] = (),
 ) -> Any:
-    """The object with this name, or the given object if it is of the right kind."""
-    if isinstance(value, str):
-        if value not in known:
-            raise unknown_name(argument, value, known, f"an object of {home}")
+    """The object with this name, or the given object if it is of the right kind.
+
+    `also` are names that a user may give, but that stand for one of the others by now.
+    """
+    if isinstance(value, str) and value in known:
         return known[value]()
-    if isinstance(value, type) or not isinstance(value, protocol):
-        raise unknown_name(argument, value, known, f"an object of {home}")
+    if isinstance(value, str | type) or not isinstance(value, protocol):
+        raise unknown_name(argument, value, [*known, *also], f"an object of {home}")
     return value
 
 

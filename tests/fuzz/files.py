@@ -40,7 +40,7 @@ def _understood(data: Any, modes: Any = None, value: Any = None) -> None:
     observed = container.observations
     assert np.isfinite(observed.values).all()
     assert observed.coords.shape == (len(observed.values), len(observed.shape))
-    choose_likelihood("auto", observed, TensorRing)
+    choose_likelihood("auto", observed)
 
 
 def comma_separated(rng: Random, folder: Path) -> None:

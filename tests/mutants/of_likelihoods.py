@@ -153,7 +153,7 @@ KINDS = [
     Mutant(
         "choosing: the estimator takes normal noise whatever the values are",
         "estimator.py",
-        'parameters["likelihood"] = chosen_and_told(*asked)',
+        'parameters["likelihood"] = chosen_and_told(self.likelihood, data, self.progress)',
         'parameters["likelihood"] = "gaussian"',
         ("tests/test_choosing.py::test_the_estimator_chooses_by_the_values_too",),
     ),

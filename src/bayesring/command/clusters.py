@@ -89,12 +89,12 @@ def _fit(
 
             files = SpreadFiles(cluster, Path(source), modes, value)
             survey = files.survey()
-            chosen, notes = choose_likelihood(likelihood, survey, TensorRing)
+            chosen, notes = choose_likelihood(likelihood, survey)
             ring = TensorRing(likelihood=chosen, **settings)
             ring.fit_rows(files, survey, safety.checkpoint, cluster)
         else:
             data, labels, _ = observe_on(cluster, Path(source), None, None, modes, value, {})
-            chosen, notes = choose_likelihood(likelihood, data, TensorRing)
+            chosen, notes = choose_likelihood(likelihood, data)
             ring = TensorRing(likelihood=chosen, **settings)
             ring.fit_observations(data, labels, None, safety.checkpoint, engine=cluster)
         if model is not None:

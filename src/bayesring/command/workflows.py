@@ -123,7 +123,7 @@ def complete_file(
             source, modes, value, fill, gaps=True, reading=reading, point=point
         )
         observed, of_missing = known_of(container, reading.extras)
-        chosen, chosen_notes = choose_likelihood(likelihood, observed, TensorRing)
+        chosen, chosen_notes = choose_likelihood(likelihood, observed)
         ring = TensorRing(likelihood=chosen, **settings)
         with safety.interruptible(ring) as ended:
             keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
@@ -181,7 +181,7 @@ def fit_file(
         with noting_warnings() as noted:
             container, notes = _open(source, modes, value, reading=reading)
             observed = known_of(container, reading.extras).observed
-            chosen, chosen_notes = choose_likelihood(likelihood, observed, TensorRing)
+            chosen, chosen_notes = choose_likelihood(likelihood, observed)
             ring = TensorRing(likelihood=chosen, **settings)
             with safety.interruptible(ring) as ended:
                 keep, found = safety.checkpoint, described_by(features, container, reading.dialect)
@@ -215,7 +215,7 @@ def _fit_stream(
     show = settings.get("progress", True)
     files = ParquetRows(source, modes, value, count_threads(settings.get("n_jobs")))
     survey = survey_files(files, show)
-    chosen, notes = choose_likelihood(likelihood, survey, TensorRing)
+    chosen, notes = choose_likelihood(likelihood, survey)
     ring = TensorRing(likelihood=chosen, **settings)
     with noting_warnings() as noted:
         try:
