@@ -7,6 +7,9 @@ from numba import njit
 
 OPTIONS = {"nogil": True, "cache": True}
 SUMS = OPTIONS | {"fastmath": {"contract", "reassoc"}}
+"""For sums whose order does not matter. What is called within them is inlined: of two copies of one
+function, a process that compiles may call the one, a process that finds compiled code the other,
+and their sums may differ in the last bit."""
 STEPS, FARTHEST = 128, 37
 """Values per unit of z at which 1 - Phi is tabulated, and the z at which the table ends."""
 _GRID = np.arange(STEPS * FARTHEST + 2) / STEPS
@@ -61,7 +64,7 @@ def _following(place, bracket, logarithm, sums, spread):
     return following, abs(following - place) / narrow
 
 
-@njit(**SUMS)
+@njit(inline="always", **SUMS)
 def _normal_sums(place, side, row, roots):
     """Upper tail of a mixture of normals at `place`, density, and slope of the density.
 
@@ -86,7 +89,7 @@ def _normal_sums(place, side, row, roots):
     return tail / row.size, density * STEPS / row.size, slope * STEPS / row.size
 
 
-@njit(**SUMS)
+@njit(inline="always", **SUMS)
 def _centre_and_square(row):
     """Mean and variance of some numbers."""
     mean = square = 0.0
@@ -108,7 +111,7 @@ def _noise(roots):
     return noise, narrowest
 
 
-@njit(**OPTIONS)
+@njit(**SUMS)
 def normal_mixture_quantiles(tails, scores, sides, centres, roots):
     """Where each row's mixture of N(centres[n, s], 1 / roots[s]^2) leaves `tails` beyond, (k, n).
 
@@ -240,7 +243,7 @@ def _far_tail(size, degrees, own):
     return beyond, (degrees * beyond + 2.0 * rest * power * ratio * ratio) / size
 
 
-@njit(**SUMS)
+@njit(inline="always", **SUMS)
 def _t_sums(place, side, row, roots, degrees, table):
     """The same as `_normal_sums` for noise of t, by one table per draw."""
     tail = density = slope = 0.0
@@ -267,7 +270,7 @@ def _t_sums(place, side, row, roots, degrees, table):
     return tail / row.size, density / row.size, slope / row.size
 
 
-@njit(**OPTIONS)
+@njit(**SUMS)
 def t_mixture_quantiles(tails, starts, sides, centres, roots, degrees, table):
     """`normal_mixture_quantiles` of noise of t with `degrees` (draws,) of freedom.
 
