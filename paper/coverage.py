@@ -136,15 +136,15 @@ def run(
     wanted: Iterator[Any],
     seconds: float = np.inf,
     kind: Callable[..., Any] = CoverageJob,
-    work_out: Callable[[Any], dict[str, Any]] = measure,
+    work_out: Callable[[Any], dict[str, Any]] | None = None,
 ) -> dict[Any, dict[str, Any]]:
-    """Work out what is missing, for so many seconds at most."""
+    """Work out what is missing, by `measure` unless told, for so many seconds at most."""
     known, begin = read(path, kind), time.monotonic()
     for job in wanted:
         if time.monotonic() - begin > seconds:
             break
         if job not in known:
-            known[job] = work_out(job)
+            known[job] = (work_out or measure)(job)
             keep(path, known)
     return known
 

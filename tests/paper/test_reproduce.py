@@ -215,9 +215,18 @@ def test_the_short_table_of_the_readme(store):
     keep(store, "Enron", "bayesring", folds=[0, 1], AUC=0.98, accuracy=0.95, bins=[bins, bins])
     keep(store, "Indian Pines", "bayesring", PSNR=33.0, SSIM=0.9, coverage=0.91)
     table = accuracy_tables.table(store)
-    assert table.count("\n") == 6
+    assert table.count("\n") == 8
     for words in ("PSNR / SSIM | 29.71 / 0.84 |", "2 of 5 folds", "cover 91.0%", "by chance"):
         assert words in table
+    assert "| **33.00** / **0.900** § |" in accuracy_tables.short_table(store)
+
+
+def test_figures_are_bold_only_where_they_are_best(store):
+    keep(store, "Alog", "bayesring", RMSE=0.7, MAE=0.33, coverage=0.9, prediction_seconds=1.0)
+    keep(store, "Alog", "SMURFF", RMSE=0.69, MAE=0.35)
+    table = accuracy_tables.short_table(store)
+    assert "| 0.700 / **0.330** |" in table
+    assert "§" not in table
 
 
 def test_the_rank_of_the_tensor_train_is_chosen_on_training_data(monkeypatch):
