@@ -43,7 +43,7 @@ types: setup  ## static types
 	$(BIN)/mypy
 
 test: lint types  ## lint, types and tests, under 10 minutes
-	$(BIN)/python -m pytest -n 2 -m "not slow and not ci"
+	$(BIN)/python -m pytest -n 2 --durations=20 -m "not slow and not ci"
 
 .PHONY: test-ci
 test-ci: setup  ## what continuous integration runs besides: more statistics, kills; under 40 minutes
