@@ -61,7 +61,7 @@ def test_learned_scales(is_wrong, seed, monkeypatch):
     assert (abs(result.z).max() > LIMIT) == is_wrong, f"seed {seed}: {result.worst()}"
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
 def test_one_strand_with_weights(likelihood, seed):
     result = run(likelihood, DEFAULT, "slice", seed, 8_000)
@@ -116,7 +116,7 @@ def test_default_prior_at_length(likelihood, seed):
     assert abs(result.z).max() <= LIMIT, f"seed {seed}: {result.worst()}"
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bug", "likelihood", "core_prior", "update", "size"),
     [
