@@ -45,6 +45,29 @@ def test_no_pickle_inside(path):
                     np.lib.format.read_array(member, allow_pickle=False)
 
 
+def test_names_that_were_given_come_back(tmp_path):
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 4, (60, 3))
+    ring = TensorRing(
+        likelihood="auto", warmup=4, draws=3, chains=1, random_state=0, progress=False
+    ).fit(cells, rng.poisson(30.0, 60).astype(float))
+    ring.save(tmp_path / "model.ring")
+    loaded = load(tmp_path / "model.ring")
+    assert loaded.get_params() == ring.get_params()
+    assert type(loaded.posterior_.likelihood).__name__ == "NegativeBinomial"
+    real = loaded.fit(cells, rng.standard_normal(60))  # chosen anew, not taken from the file
+    assert type(real.posterior_.likelihood).__name__ == "Gaussian"
+
+
+@pytest.mark.parametrize(
+    "asked", [{"rank": "many"}, {"likelihood": "normal"}, {"epochs": "2"}, ["auto"]]
+)
+def test_names_that_mean_nothing_are_refused(path, asked):
+    rewrite(path, lambda description: description.update(asked=asked))
+    with pytest.raises(ValueError, match=r"model\.ring is not a complete bayesring model"):
+        load(path)
+
+
 def test_other_files_are_refused(tmp_path):
     (tmp_path / "text.ring").write_text("not a model")
     with pytest.raises(ValueError, match="not a bayesring model, or is damaged"):
@@ -142,7 +165,7 @@ def test_what_held_out_values_taught_is_kept(tmp_path):
     assert len(ring.posterior_.likelihood.tails) == 99
     loaded = load(tmp_path / "model.ring")
     assert loaded.posterior_.likelihood == ring.posterior_.likelihood
-    assert loaded.likelihood.tails == ()
+    assert loaded.likelihood == "gaussian"
     for level in (0.5, 0.95):
         ends = zip(loaded.predict_interval(X, level), ring.predict_interval(X, level), strict=True)
         for found, given in ends:

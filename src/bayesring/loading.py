@@ -6,7 +6,8 @@ import os
 
 from bayesring.classifier import TensorRingClassifier
 from bayesring.estimator import TensorRing
-from bayesring.posterior.modelfiles import read_model
+from bayesring.posterior.modelfiles import ASKED, read_model
+from bayesring.wording import shown
 
 
 def load(path: str | os.PathLike[str]) -> TensorRing:
@@ -28,4 +29,18 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
     kinds = {cls.__name__: cls for cls in (TensorRing, TensorRingClassifier)}
     ring: TensorRing = read_model(path, kinds)
     ring._set_fitted()
+    asked = ring.description_.get(ASKED)
+    if asked:
+        _ask_again(ring, asked, path)
     return ring
+
+
+def _ask_again(ring: TensorRing, asked: dict[str, str], path: str | os.PathLike[str]) -> None:
+    """Put the names that the user gave in place of the objects that they stood for."""
+    try:
+        if not {*asked} <= {"likelihood", "prior", "rank"}:
+            raise ValueError(f"{shown(list(asked))} are not what a user may name.")
+        ring.set_params(**asked)
+        ring._settings(ring.labels_.names)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a complete bayesring model: {error}") from error

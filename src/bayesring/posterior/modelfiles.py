@@ -31,6 +31,8 @@ TABLE_KINDS = (*(str(each.value) for each in nw.Implementation), "xarray")
 """Libraries whose tables narwhals supports, and that of labelled arrays."""
 TEXTS = DESCRIPTION["versions"]
 """An object of texts."""
+ASKED = "asked"
+"""Names that the user gave for objects: `likelihood="auto"`, `rank="auto"`."""
 
 
 def describe(parameters: Mapping[str, Any], model: Model, seed: int) -> dict[str, Any]:
@@ -45,6 +47,9 @@ def describe(parameters: Mapping[str, Any], model: Model, seed: int) -> dict[str
         "prior": storage.to_plain(model.prior),
         "rank": storage.to_plain(model.policy),
         "versions": storage.versions(),
+        ASKED: {
+            name: parameters[name] for name in objects[:3] if isinstance(parameters[name], str)
+        },
     }
 
 
@@ -169,9 +174,10 @@ def _rebuilt(
         raise ValueError(f"it has rings of online EM, but inference is {ring.inference!r}.")
     kept = ("parameters", "likelihood", "prior", "rank", "versions")
     ring.description_ = {name: description[name] for name in kept}
-    if "origin" in description:  # where a command got its data
-        check_fields(description, {"origin": TEXTS}, "the description")
-        ring.description_["origin"] = description["origin"]
+    for name in ("origin", ASKED):  # where a command got its data; absent in older files
+        if name in description:
+            check_fields(description, {name: TEXTS}, "the description")
+            ring.description_[name] = description[name]
     return ring
 
 
