@@ -18,11 +18,11 @@ right, whereas an interval whose ends are counts has to hold more.
 """
 SAID = {
     "NYC": """\
-Trips per hour between 30 zones of New York, the first week of nine, with the published mask that
-hides 40 % of the cells. As in the published tables, zeros are cells without a value: neither
-trained on nor scored, so probabilities are given that a count is positive. (Without that condition,
-in shorter fits to the first two days, the negative binomial was .014 behind normal noise on
-log(1 + y), with an error of .004, since it gives zeros a probability that is never scored.)""",
+Trips per hour between 30 zones of New York, with the published mask that hides 40 % of the cells.
+As in the published tables, zeros are cells without a value: neither trained on nor scored, so
+probabilities are given that a count is positive. (Without that condition, in shorter fits to the
+first two days, the negative binomial was .014 behind normal noise on log(1 + y), with an error of
+.004, since it gives zeros a probability that is never scored.)""",
     "NYC, zeros too": """\
 The same cells, with zeros as the counts that they are.""",
     "Alog": """\

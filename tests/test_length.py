@@ -9,7 +9,7 @@ import pytest
 
 from bayesring import TensorRing
 from bayesring.infer import chains, length
-from bayesring.infer.length import WINDOW, Deadline, Length, Stage, enough_scans, stands_still
+from bayesring.infer.length import WINDOW, Deadline, Length, Stage, settled, stands_still
 from bayesring.infer.precision import answer_error
 from bayesring.likelihoods import Bernoulli, Gaussian
 from tests.models import random_coords
@@ -48,8 +48,8 @@ def test_chains_that_drift_do_not_stand_still(rng):
     assert stands_still(np.concatenate([100 * rng.standard_normal((4, 60)), noise], axis=1))
     step = np.tile([1.0, -1.0], WINDOW) + 1.129 * (np.arange(2 * WINDOW) >= WINDOW)
     assert not stands_still([step]), "by the deviation within windows, not over both"
-    assert not enough_scans(WINDOW, noise)
-    assert enough_scans(10 * WINDOW, noise + drift), "at the latest"
+    assert not settled(WINDOW, noise)
+    assert settled(10 * WINDOW, noise + drift), "at the latest"
 
 
 def test_looks_come_further_and_further_apart():
@@ -103,6 +103,18 @@ def test_a_run_ends_when_the_answer_stands(automatic):
     assert scans - automatic.warmup_ in {50, 75, 100, 125, 175, 225, 300, 375, 475}
     assert automatic.posterior_.chains[0].scans[0] > automatic.warmup_
     assert not automatic.diagnostics().problems
+
+
+@pytest.mark.parametrize("still", [True, False])
+def test_bounding_does_not_wait_for_chains_to_stand_still(monkeypatch, still):
+    found, explore = [], chains.Ensemble.explore
+    monkeypatch.setattr(
+        chains.Ensemble, "explore", lambda *args: found.append(explore(*args)) or found[-1]
+    )
+    monkeypatch.setattr(length, "stands_still", lambda _: still)
+    ring = TensorRing(1, **SHORT | {"chains": 1, "draws": 3}).fit(*table())
+    assert found == [2 * WINDOW], "the rank is given, so that nothing grows before"
+    assert ring.warmup_ == found[0] + (2 if still else 10) * WINDOW
 
 
 def test_the_result_does_not_depend_on_threads(automatic):

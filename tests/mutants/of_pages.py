@@ -151,7 +151,7 @@ REPORT = [
     Mutant(
         "the command that made a model is lost on the way to the file",
         "posterior/modelfiles.py",
-        'ring.description_["origin"] = description["origin"]',
+        "ring.description_[name] = description[name]",
         "pass",
         (PAGE + "test_the_page_tells_command_and_input",),
     ),

@@ -13,6 +13,13 @@ EXPOSURE = "tests/test_exposure.py::"
 
 POSTERIOR = [
     Mutant(
+        "names that the user gave are lost on loading",
+        "loading.py",
+        "        _ask_again(ring, asked, path)",
+        "        pass",
+        (STORAGE + "test_names_that_were_given_come_back",),
+    ),
+    Mutant(
         "predictions ignore their exposure",
         "posterior/posterior.py",
         "self._given(cells[rows], given.at(rows))",

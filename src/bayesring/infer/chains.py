@@ -27,6 +27,7 @@ from bayesring.engine.streams import Purpose, Streams
 from bayesring.infer import folds, gibbs, holdout
 from bayesring.infer.chain import Chain, collect, explore
 from bayesring.infer.length import (
+    BOUNDING,
     FIRST_DRAWS,
     GROW,
     OPEN,
@@ -35,9 +36,9 @@ from bayesring.infer.length import (
     Deadline,
     Length,
     Stage,
-    enough_scans,
     most_draws,
     next_draws,
+    settled,
 )
 from bayesring.infer.precision import answer_error, enough, random_cells
 from bayesring.infer.problem import Method, Problem, make_problem
@@ -131,15 +132,16 @@ class Ensemble:
         end, scan = self._length.end(Stage.BOUND, adapt), adapt
         if end == OPEN and self._held is None:
             return adapt
-        while scan < end and not self._over(Stage.BOUND, adapt, scan, end):
-            scan = scan + WINDOW if end == OPEN else end
+        step, end = (WINDOW, adapt + BOUNDING) if end == OPEN else (end, end)
+        while scan < end and not self._deadline.hurries(Stage.BOUND, scan - adapt):
+            scan = min(scan + step, end)
             self._explore(until=scan, adapt=adapt)
         return scan
 
     def collect(self, explored: int, likelihood: Likelihood, n: int, seed: int) -> None:
         """Settle and draw."""
         end, scan = self._length.end(Stage.SETTLE, explored), explored
-        while scan < end and not self._over(Stage.SETTLE, explored, scan, end):
+        while scan < end and not self._settled(explored, scan, end):
             scan = scan + WINDOW if end == OPEN else end
             self._collect(likelihood, until=scan, begin=scan)
         self.warmup = begin = scan
@@ -188,13 +190,13 @@ class Ensemble:
         losses = likelihood.losses(self._held.values, pooled)
         return losses if given.weight is None else losses * given.weight / given.weight.mean()
 
-    def _over(self, stage: Stage, begin: int, scan: int, end: int) -> bool:
-        """Whether a stage whose end is open ends, by the log likelihoods since it began."""
+    def _settled(self, begin: int, scan: int, end: int) -> bool:
+        """Whether settling ends before its given end, or without one."""
         if end < OPEN or scan == begin:
             return False
-        if self._deadline.hurries(stage, scan - begin):
+        if self._deadline.hurries(Stage.SETTLE, scan - begin):
             return True
-        return enough_scans(scan - begin, [c.log_likelihood[begin:scan] for c in self.chains])
+        return settled(scan - begin, [c.log_likelihood[begin:scan] for c in self.chains])
 
     def _answered(
         self, likelihood: Likelihood, cells: IntArray, begin: int, scan: int, most: int

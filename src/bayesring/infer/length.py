@@ -3,7 +3,7 @@
 A run has four stages, each of which ends after a given scan or by a rule of its own:
 
 1. **growing**: the rank adapts, without the held-out observations;
-2. **bounding**: at the rank found, still without them, until the chains stand still;
+2. **bounding**: at the rank found, still without them, for as long as it takes to learn by them;
 3. **settling**: with all observations, until the chains stand still;
 4. **drawing**: until the Monte Carlo error of what users ask for is small.
 
@@ -28,8 +28,10 @@ GROW = 150
 """Scans for policies that adapt the rank of every chain on its own."""
 WINDOW = 20
 """Scans between looks, over which the log likelihood is averaged to see whether it stands still."""
+BOUNDING = 2 * WINDOW
+"""Scans of bounding. Whether chains stand still is seen later, with all observations."""
 FEWEST, MOST = 2 * WINDOW, 10 * WINDOW
-"""Scans of a stage that ends when chains stand still."""
+"""Scans of settling, which ends when chains stand still."""
 STILL = 1.0
 """Change of the mean log likelihood from one window to the next, in standard deviations within
 windows, up to which chains stand still."""
@@ -119,8 +121,8 @@ def stands_still(log_likelihoods: Sequence[Sequence[float]]) -> bool:
     return bool(abs(after - before) <= STILL * within)
 
 
-def enough_scans(stage_scans: int, log_likelihoods: Sequence[Sequence[float]]) -> bool:
-    """Whether a stage ends that is there for chains to stand still."""
+def settled(stage_scans: int, log_likelihoods: Sequence[Sequence[float]]) -> bool:
+    """Whether settling ends, by the log likelihoods of its scans."""
     if stage_scans < FEWEST:
         return False
     return stage_scans >= MOST or stands_still(log_likelihoods)
