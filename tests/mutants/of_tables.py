@@ -9,6 +9,7 @@ LABELLED = "tests/test_labelled.py::"
 TRAPS = "tests/test_traps.py::"
 COMMANDS = "tests/test_commands.py::"
 PROGRESS = "tests/test_progress.py::"
+HEAPS = "tests/test_heaps.py::"
 
 TABLES = [
     Mutant(
@@ -229,5 +230,33 @@ TABLES = [
         "    _refuse_unused(given)\n",
         "",
         (LABELLED + "test_no_argument_is_ignored",),
+    ),
+    Mutant(
+        "a list of texts may end before its collection does",
+        "data/heaps.py",
+        "        place = following\n",
+        "        if number == 0:\n            return\n        place = following\n",
+        ("tests/test_files.py::test_damaged_texts_of_netcdf_are_found_before_hdf5_loops",),
+    ),
+    Mutant(
+        "lengths of texts are believed",
+        "data/heaps.py",
+        "if longest > len(content):",
+        "if longest > 2**40:",
+        (HEAPS + "test_labels_that_are_not_there",),
+    ),
+    Mutant(
+        "compressed lengths of texts are believed",
+        "data/heaps.py",
+        "if used == [DEFLATE]:",
+        "if False:",
+        (HEAPS + "test_compressed_labels_that_are_not_there",),
+    ),
+    Mutant(
+        "lengths of texts in attributes are believed",
+        "data/heaps.py",
+        "if sizes[0] != len(text):",
+        "if sizes[0] == len(text):",
+        (HEAPS + "test_attributes_that_are_not_there",),
     ),
 ]
