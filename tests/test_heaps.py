@@ -79,6 +79,21 @@ def test_attributes_that_are_not_there(name, tmp_path):
         check_heaps(path)
 
 
+def test_lists_that_end_early(tmp_path):
+    """HDF5 goes on after what is said to be free, and never ends where nothing is."""
+    path = tmp_path / "x.nc"
+    content = bytearray(written(path, PLAIN))
+    heap = content.index(b"GCOL")
+    for place in range(heap + 16, heap + 4096):
+        rest = (heap + 4096 - place).to_bytes(8, "little")
+        if content[place : place + 16] == bytes(8) + rest:
+            content[place + 9] = 0
+            break
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"the texts at byte [0-9,]+ are damaged"):
+        check_heaps(path)
+
+
 def test_other_files_pass(tmp_path):
     for content in (b"", b"CDF\x01 an older format", b"\x89HDF\r\n\x1a\n cut off"):
         (tmp_path / "x.nc").write_bytes(content)
