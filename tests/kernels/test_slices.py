@@ -106,6 +106,59 @@ def test_weight_statistics_follow_from_slice_statistics(rng, shape, ring_size):
         np.testing.assert_allclose(linear, a.T @ shift, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_single_observations_are_drawn_as_any_others(rng, dtype):
+    """Many labels with one observation each: the same Gaussian as by a factor of each slice.
+
+    Mean and covariance follow from draws with no noise and with unit noise. Among them are slices
+    without and with more observations.
+    """
+    counts = np.ones(kernel.MANY + 60, dtype=int)
+    counts[[0, 7, 8, 100, -1]] = 0, 3, 2, 0, 5
+    shape, ring_size = (len(counts), 4, 5), RingSize(2, (2, 3, 2))
+    cores, weights, *_, prior = problem(rng, shape, ring_size, 0, 10)
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    n, size = int(bounds[-1]), cores[0][0].size
+    others = np.stack([rng.integers(0, each, n) for each in shape[1:]]).astype(np.int32)
+    weight, shift = rng.gamma(2.0, size=n), rng.standard_normal(n)
+    flat = ring.flatten(cores, dtype)
+
+    def draw(first, last, noise):
+        cut = slice(bounds[first], bounds[last])
+        own = np.ascontiguousarray(others[:, cut]), bounds[first : last + 1] - cut.start
+        return kernel.draw_slices(
+            *flat, 0, *own, weight[cut], shift[cut], weights, *prior, noise[first:last]
+        )
+
+    def both(noise):
+        middle = kernel.MANY // 2
+        parts = [draw(0, middle, noise), draw(middle, 2 * middle - 10, noise)]
+        parts.append(draw(2 * middle - 10, len(counts), noise))
+        return draw(0, len(counts), noise), [np.concatenate([each[0] for each in parts])]
+
+    near = {"rtol": 1e-8, "atol": 1e-8} if dtype == "float64" else {"rtol": 1e-3, "atol": 1e-4}
+    nothing = np.zeros((len(counts), size))
+    together, apart = both(nothing)
+    np.testing.assert_allclose(together[0], apart[0], **near)
+    roots = [np.empty((len(counts), size, size)) for _ in range(2)]
+    for k in range(size):
+        unit = nothing.copy()
+        unit[:, k] = 1.0
+        moved = both(unit)
+        roots[0][:, :, k] = moved[0][0] - together[0]
+        roots[1][:, :, k] = moved[1][0] - apart[0]
+    spread = [root @ root.swapaxes(1, 2) for root in roots]
+    np.testing.assert_allclose(spread[0], spread[1], **near)
+    assert not np.allclose(roots[0][20], roots[1][20])  # it was another way
+    several = counts != 1
+    assert np.array_equal(together[0][several], apart[0][several])
+    if dtype == "float64":
+        coords = np.stack([np.repeat(np.arange(len(counts)), counts), *others], axis=1)
+        a = ring.weight_features(cores, together[0].reshape(cores[0].shape), 0, coords)
+        np.testing.assert_allclose(together[1], (a.T * weight) @ a, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(together[2], a.T @ shift, rtol=1e-9, atol=1e-9)
+
+
 def test_slices_may_have_a_prior_of_their_own_each(rng):
     """Factors, diagonals and linear terms, one row per slice, as if each slice were alone."""
     shape, mode = (5, 4, 3), 0

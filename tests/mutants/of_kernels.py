@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 POLYAGAMMA = "tests/kernels/test_polyagamma.py::"
 SLICES = "tests/kernels/test_slices.py::"
 FREE_ENERGY = "tests/online/test_free_energy.py::"
+SINGLE = SLICES + "test_single_observations_are_drawn_as_any_others"
 
 KERNELS = [
     Mutant(
@@ -204,5 +205,33 @@ KERNELS = [
         'path.name.encode() + b"\\0" + path.read_bytes()',
         "path.name.encode()",
         ("tests/kernels/test_fallbacks.py::test_names_of_kernels_change_with_any_source",),
+    ),
+    Mutant(
+        "noise of a single observation is not shrunk",
+        "kernels/slices.py",
+        " - w * along_noise / (root * (1.0 + root))",
+        "",
+        (SINGLE,),
+    ),
+    Mutant(
+        "a single observation is taken at the mean of the prior",
+        "kernels/slices.py",
+        "(s - w * along_mean) / grown",
+        "s / grown",
+        (SINGLE,),
+    ),
+    Mutant(
+        "slices with several observations are drawn by their first",
+        "kernels/slices.py",
+        "if quick and bounds[j + 1] - bounds[j] == 1:",
+        "if quick and bounds[j + 1] - bounds[j] >= 1:",
+        (SINGLE,),
+    ),
+    Mutant(
+        "a single observation is counted once for two weights of a bond",
+        "kernels/slices.py",
+        "            if q < r:\n                weight_precision[q, r] += w * total * a[q]\n",
+        "",
+        (SINGLE,),
     ),
 ]

@@ -9,6 +9,8 @@ LABELLED = "tests/test_labelled.py::"
 TRAPS = "tests/test_traps.py::"
 COMMANDS = "tests/test_commands.py::"
 PROGRESS = "tests/test_progress.py::"
+HEAPS = "tests/test_heaps.py::"
+EXPANDING = "tests/test_expanding.py::"
 
 TABLES = [
     Mutant(
@@ -229,5 +231,75 @@ TABLES = [
         "    _refuse_unused(given)\n",
         "",
         (LABELLED + "test_no_argument_is_ignored",),
+    ),
+    Mutant(
+        "a list of texts may end before its collection does",
+        "data/heaps.py",
+        "        place = following\n",
+        "        if number == 0:\n            return\n        place = following\n",
+        (HEAPS + "test_lists_that_end_early",),
+    ),
+    Mutant(
+        "lengths of texts are believed",
+        "data/heaps.py",
+        "if longest > len(content):",
+        "if longest > 2**40:",
+        (HEAPS + "test_labels_that_are_not_there",),
+    ),
+    Mutant(
+        "compressed lengths of texts are believed",
+        "data/heaps.py",
+        "if used == [DEFLATE]:",
+        "if False:",
+        (HEAPS + "test_compressed_labels_that_are_not_there",),
+    ),
+    Mutant(
+        "lengths of texts in attributes are believed",
+        "data/heaps.py",
+        "if sizes[0] != len(text):",
+        "if sizes[0] == len(text):",
+        (HEAPS + "test_attributes_that_are_not_there",),
+    ),
+    Mutant(
+        "compressed texts are expanded whatever their size",
+        "data/expanding.py",
+        '            check_expanded(path, total, "unpack it first")\n',
+        "",
+        (EXPANDING + "test_nothing_is_expanded_beyond_the_limit",),
+    ),
+    Mutant(
+        "all members of an archive count, not those that are read",
+        "data/expanding.py",
+        "if members is None or each.filename in members",
+        "if True",
+        (EXPANDING + "test_ordinary_files_are_read",),
+    ),
+    Mutant(
+        "rows of Parquet that take no space in the file are not counted",
+        "data/expanding.py",
+        "max(each.bytes_uncompressed, NARROW * each.n_values)",
+        "each.bytes_uncompressed",
+        (EXPANDING + "test_contents_far_larger_than_their_file_are_refused",),
+    ),
+    Mutant(
+        "texts that Parquet stores once are counted once",
+        "data/expanding.py",
+        "compute.sum(lengths.take(column.indices))",
+        "compute.sum(lengths)",
+        (EXPANDING + "test_a_long_text_for_many_rows_is_stored_once",),
+    ),
+    Mutant(
+        "compressed buffers of Arrow count as they are stored",
+        "data/expanding.py",
+        "total += length if declared == PLAIN else max(declared, 0)",
+        "total += length",
+        (EXPANDING + "test_sizes_that_arrow_declares",),
+    ),
+    Mutant(
+        "small files are suspected too",
+        "data/expanding.py",
+        "    if expanded <= UNSUSPECTED:\n        return\n",
+        "",
+        (EXPANDING + "test_ordinary_files_are_read",),
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import itertools
+import io
 import os
 import zipfile
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from bayesring.data.writing import same_place
 PAGES = (b'<meta name="generator" content="bayesring', b"completed by bayesring")
 """What a page that bayesring wrote holds."""
 LOOKED_AT = 2**20
-"""Bytes of a page that are looked at."""
+"""Bytes of a page, or characters of a table, that are looked at."""
 
 
 def check_apart(what: str, path: str, others: Mapping[str, str | None]) -> None:
@@ -97,5 +97,5 @@ def _columns(path: str, kind: str) -> list[str]:
         return header_of_sheet(path)
     opened = gzip.open if kind == ".csv.gz" else open
     with opened(path, "rt", encoding="utf-8", newline="") as text:
-        lines = itertools.islice(text, 1000)
+        lines = io.StringIO(text.read(LOOKED_AT), newline="")
         return next(csv.reader(lines, delimiter="\t" if kind == ".tsv" else ","), [])

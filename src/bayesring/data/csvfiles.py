@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from bayesring.checks import check_fits, import_pyarrow, warn_of_rounded
 from bayesring.data.dialects import PLAIN, Dialect, in_utf8, not_utf8, read_header
+from bayesring.data.expanding import unzipped
 from bayesring.data.labels import bad_text
 from bayesring.data.matching import comparable
 from bayesring.model.types import IntArray
@@ -32,6 +33,7 @@ BLOCK = 2**20
 """Number of bytes parsed at a time, unless a line is longer."""
 EXPANDED = 3
 """Bytes in memory per byte of a file, about."""
+INSTEAD = "save it as Parquet, which online EM reads in pieces."
 LONGEST_EXACT = 15
 """Digits of an integer that a float always holds."""
 FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -176,12 +178,13 @@ def _content(source: str) -> bytes:
         check_fits(
             EXPANDED * os.path.getsize(source),
             f"the table {source}",
-            "save it as Parquet, which online EM reads in pieces.",
+            INSTEAD,
         )
         try:
-            content = Path(source).read_bytes()
             if source.lower().endswith(".gz"):
-                content = gzip.decompress(content)
+                content = unzipped(source, EXPANDED, INSTEAD)
+            else:
+                content = Path(source).read_bytes()
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{source} cannot be read: {reason_of(error)}.") from None
     return content

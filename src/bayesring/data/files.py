@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,12 @@ from numpy.typing import NDArray
 from bayesring.checks import import_pyarrow
 from bayesring.data.csvfiles import read_texts, typed, write_csv
 from bayesring.data.dialects import PLAIN, Dialect
+from bayesring.data.expanding import (
+    check_arrow,
+    check_expanded,
+    check_zipped,
+    size_of_parquet,
+)
 from bayesring.data.folders import ending_of, files_in, is_among, is_many, joined_tables
 from bayesring.data.labelledfiles import (
     Surroundings,
@@ -36,7 +43,7 @@ from bayesring.data.labelledfiles import (
 )
 from bayesring.data.parquet.footers import is_pattern
 from bayesring.data.parquet.thrift import read_footer
-from bayesring.data.spreadsheets import import_openpyxl, read_sheet, write_sheet
+from bayesring.data.spreadsheets import check_sheet, import_openpyxl, read_sheet, write_sheet
 from bayesring.data.writing import ZARR, check_destination, replacing
 from bayesring.wording import reason_of
 
@@ -162,6 +169,10 @@ def _read_one(path: str, kind: str, dialect: Dialect) -> Any:
         return read_texts(path, dialect)
     if kind in SHEETS:
         with _reading(path, kind):
+            archive = ZipFile(path)
+        with archive:
+            check_sheet(path, archive)
+        with _reading(path, kind):
             return read_sheet(path, dialect.sheet)
     return _read_arrow(path, kind)
 
@@ -259,11 +270,17 @@ def _target(path: str) -> AbstractContextManager[str | os.PathLike[str]]:
 
 def _read_arrow(path: str, kind: str) -> Any:
     pa = import_pyarrow()
+    if kind == ".parquet":
+        with _reading(path, kind):
+            groups = read_footer(Path(path))  # before Arrow does, because it may crash
+            size = size_of_parquet(path, groups)
+        check_expanded(path, size, "read it with another library and save it as CSV")
+    else:
+        check_arrow(path)
     with _reading(path, kind):
         if kind == ".parquet":
             from pyarrow import parquet
 
-            read_footer(Path(path))  # before Arrow does, because it may crash
             table = parquet.read_table(path, partitioning=None)
         else:
             with pa.OSFile(path) as file:
@@ -283,6 +300,8 @@ def _read_array(path: str, name: str | None) -> NDArray[Any]:
             return found
         with found:
             chosen = _one_of(list(found), name, path, "arrays")
+            own = [chosen, f"{chosen}.npy"]
+            check_zipped(path, found.zip, "save it uncompressed, as numpy.savez does", own)
             with _reading(path, kind):
                 array = found[chosen]
     if not isinstance(array, np.ndarray):

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bayesring.data.expanding import check_variable
 from bayesring.data.heaps import check_heaps
 
 Reading = Callable[[], AbstractContextManager[None]]
@@ -38,6 +39,7 @@ def read_labelled(path: str, choose: Callable[[list[str]], str], reading: Readin
     """The variable that `choose` picks by name, in memory."""
     with _opened(path, reading) as dataset:
         chosen = choose([str(each) for each in dataset.data_vars])
+        check_variable(path, dataset[chosen])
         with reading():
             return dataset[chosen].load()
 

@@ -9,6 +9,7 @@ from typing import Any
 from zipfile import ZipFile
 
 from bayesring.checks import check_fits, import_pyarrow
+from bayesring.data.expanding import check_zipped
 from bayesring.wording import shown
 
 EXPANDED = 8
@@ -91,12 +92,15 @@ def _storable(value: Any) -> Any:
     return str(value)
 
 
+def check_sheet(path: str, archive: ZipFile) -> None:
+    """Raise a ValueError for a spreadsheet that expands to more than it should or memory holds."""
+    size = check_zipped(path, archive, "save it as CSV")
+    check_fits(EXPANDED * size, f"the spreadsheet {path}", "save it as CSV.")
+
+
 def read_sheet(path: str, sheet: str | None) -> Any:
     """A sheet with a header as a pyarrow table of texts; formulas are the values they had."""
     pa, openpyxl = import_pyarrow(), import_openpyxl()
-    with ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    check_fits(EXPANDED * size, f"the spreadsheet {path}", "save it as CSV.")
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
         names = [own.title for own in book.worksheets]
