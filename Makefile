@@ -137,6 +137,10 @@ RESULTS ?= $(if $(filter docs,$(OUT)),paper/results,$(OUT))
 reproduce: $(VENV)/.peers  ## the paper's tables and figures next to ours, into docs; continues where it stopped
 	$(BIN)/python -m paper.reproduce $(WHAT) --out $(OUT) --results $(RESULTS) $(if $(QUICK),--quick) $(if $(AGAIN),--again) $(if $(JOBS),--jobs $(JOBS)) $(foreach each,$(ONLY),--only '$(each)')
 
+.PHONY: rank-from-truth
+rank-from-truth: setup  ## chains of the rank study that start at the truth, with 90 % missing, into docs/reproduction.md
+	$(BIN)/python -m paper.rank_from_truth
+
 reliability: setup  ## measured coverage of intervals on real and simulated data, into docs/reliability.md; goes on where it stopped
 	$(BIN)/python -m paper.reliability $(if $(QUICK),--quick) $(if $(AGAIN),--again)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paper import accuracy, comparison, published, rank_study, scale
+from paper import accuracy, comparison, published, rank_from_truth, rank_study, scale
 from paper.contenders import METHODS
 from paper.results_store import ResultsStore
 from paper.runner import ResultCell
@@ -58,6 +58,9 @@ def known_numbers(store: ResultsStore) -> dict[str, str]:
         for part in ("up_to_70_missing", "at_90_missing", "all"):
             if about[part] is not None:
                 found[f"rank/{start}/{part}"] = f"{about[part]:.3f}"
+    errors = rank_from_truth.rank_errors()
+    if errors:
+        found["rank/truth/mean"] = f"{np.mean(errors):.2f}"
     for method, results in scale.summarise(store).items():
         for size, each in results.items():
             if "least" in each:
@@ -67,7 +70,7 @@ def known_numbers(store: ResultsStore) -> dict[str, str]:
 
 def known_parts(store: ResultsStore, out: Path) -> dict[str, str]:
     """Tables and pictures."""
-    parts = {"status": status(store)}
+    parts = {"status": status(store), "rank from truth": rank_from_truth.shown()}
     for name in ("rank", "scale"):
         path = out / "tables" / f"{name}.md"
         picture = f"\n![{name}](images/{name}.png)"

@@ -83,8 +83,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         run when Monte Carlo error is at most a tenth of the predictive standard deviation (0.01 for
         probabilities), or more draws would not help
     chains : independent chains, or rings learned from independent starts; their draws are pooled.
-        "auto" is 4 chains, or 2 for 250,000 observations and more; with online EM, 8 rings for up
-        to 131,072 observations, or 4
+        "auto" is 4, or 8 rings of online EM if there are at most 131,072 observations
     max_time : seconds after which a run ends as soon as every chain has some draws; None for no
         limit. With a limit, the result depends on the machine.
     max_memory : bytes that the kept draws of all chains may take; draws are thinned to fit, and to

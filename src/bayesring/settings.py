@@ -45,10 +45,8 @@ LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
 HIERARCHICAL, PAPER = "hierarchical", "paper"
 INFERENCES = ("gibbs", "online-em")
 DTYPES = ("float32", "float64")
-CHAINS, PAIR, LARGE = 4, 2, 250_000
-"""Chains; with LARGE observations or more, which leave less to average over, a pair of them."""
-RINGS, FEW = 8, 2**17
-"""Rings of online EM, for up to FEW observations; above, CHAINS."""
+CHAINS, RINGS, FEW = 4, 8, 2**17
+"""Chains; rings of online EM, for up to FEW observations (above, as many as chains)."""
 RING_DRAWS = 200
 """Draws around every ring of online EM, unless given."""
 OWN_SETTINGS: dict[str, dict[str, Any]] = {
@@ -129,11 +127,9 @@ class Settings(NamedTuple):
 
     def count_chains(self, n: int) -> int:
         """Chains, or rings learned from independent starts, given `n` observations."""
-        if self.chains is not None:
-            return self.chains
-        if self.inference == "online-em":
-            return RINGS if n <= FEW else CHAINS
-        return CHAINS if n < LARGE else PAIR
+        if self.chains is None:
+            return RINGS if self.inference == "online-em" and n <= FEW else CHAINS
+        return self.chains
 
     def sampling(self, n: int, scale: float) -> Sampling:
         """How chains are run on `n` observations."""

@@ -115,13 +115,6 @@ INFER = [
         (LENGTH + "test_bounding_does_not_wait_for_chains_to_stand_still",),
     ),
     Mutant(
-        "large data have as many chains as others",
-        "settings.py",
-        "return CHAINS if n < LARGE else PAIR",
-        "return CHAINS",
-        (FIT + "test_chains_and_rings_are_more_on_small_data",),
-    ),
-    Mutant(
         "a drift within windows counts as standing still",
         "infer/length.py",
         "windows.var(axis=2, ddof=1)",

@@ -291,13 +291,11 @@ def resolved(**changes):
     return settings.resolve(make(**changes).get_params(deep=False))
 
 
-def test_chains_and_rings_are_more_on_small_data():
+def test_rings_are_more_on_small_data():
     few, many = settings.FEW, settings.FEW + 1
     assert resolved(chains="auto").count_chains(few) == 8
     assert resolved(chains="auto").count_chains(many) == 4
-    sampled = resolved(chains="auto", inference="gibbs", epochs=200)
-    assert [sampled.count_chains(n) for n in (few, 249_999, 250_000)] == [4, 4, 2]
-    assert resolved(chains="auto").count_chains(10**7) == 4
+    assert resolved(chains="auto", inference="gibbs", epochs=200).count_chains(few) == 4
     assert resolved(chains=3).count_chains(few) == 3
 
 
