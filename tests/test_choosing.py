@@ -62,25 +62,6 @@ def test_heavy_tails_are_found_and_normal_ones_are_not(rng):
     assert "no heavy tails" in notes[0]
 
 
-def test_the_mode_whose_slices_differ_in_noise_is_found(rng):
-    coords = np.stack([rng.integers(0, size, 1_500) for size in SHAPE], axis=1)
-    signal = np.sin(coords[:, 0]) + 0.4 * coords[:, 1] * np.cos(coords[:, 2])
-    noise = rng.standard_normal(len(coords))
-    deviations = np.where(np.arange(SHAPE[1]) % 2 == 0, 0.05, 1.0)[coords[:, 1]]
-    unequal = Observations(coords, signal + deviations * noise, SHAPE)
-    chosen, notes = choose_likelihood(Gaussian(noise_by="auto"), unequal)
-    assert chosen == Gaussian(noise_by=1)
-    assert "mode 1 differ in noise" in notes[0]
-    equal = Observations(coords, signal + 0.3 * noise, SHAPE)
-    assert choose_likelihood(Gaussian(noise_by="auto"), equal).likelihood == Gaussian()
-    few = Observations(coords[:300], unequal.values[:300], SHAPE)
-    assert choose_likelihood(Gaussian(noise_by="auto"), few).likelihood == Gaussian()
-    quick = {"rank": 1, "chains": 1, "warmup": 5, "draws": 5, "random_state": 0, "progress": False}
-    ring = TensorRing(likelihood=Gaussian(noise_by="auto"), **quick).fit(coords, unequal.values)
-    assert ring.posterior_.likelihood.group_mode == 1
-    assert ring.likelihood.noise_by == "auto"
-
-
 def test_counts_and_what_only_looks_like_them(rng):
     counts = observations(rng, 1_000, lambda f: rng.poisson(rng.gamma(3.0, np.exp(0.4 * f))))
     assert choose_likelihood("auto", counts).likelihood == "negative-binomial"

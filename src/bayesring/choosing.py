@@ -1,7 +1,5 @@
 """`likelihood="auto"`: what the values are, by looking at them and, in doubt, by two short fits.
 
-And `Gaussian(noise_by="auto")`: of which mode the slices differ in noise, by short fits, too.
-
 Zeros and ones are binary. A few consecutive integers from one on, such as 1 to 5, are ratings.
 Other non-negative integers are counts, unless normal noise predicts held-out ones better. All else
 is real, with normal noise, unless heavy tails predict held-out values better. The short fits see
@@ -10,7 +8,6 @@ is real, with normal noise, unless heavy tails predict held-out values better. T
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,8 +48,6 @@ SHORT: dict[str, Any] = {
 """Settings of short fits."""
 FARTHEST = 3.0
 """Gain in log score at one value beyond which it counts no more, so that none decides alone."""
-PER_SLICE = 20
-"""Observations per slice from which on its noise can be told from that of others."""
 ERRORS, LEAST_GAIN = 3.0, 0.02
 """Standard errors, and log score per value, by which the unusual likelihood must be better."""
 
@@ -79,8 +74,6 @@ def choose_likelihood(likelihood: str | Likelihood, data: Observations | Spread 
 
     Of data on a cluster or in files, only sums are looked at.
     """
-    if isinstance(likelihood, Gaussian) and likelihood.noise_by == "auto":
-        return choose_noise(likelihood, data)
     if not is_auto(likelihood):
         return Choice(likelihood, [])
     if not isinstance(data, Observations):
@@ -125,32 +118,7 @@ def choose_likelihood(likelihood: str | Likelihood, data: Observations | Spread 
     )
 
 
-def choose_noise(likelihood: Gaussian, data: Observations | Spread | Survey) -> Choice:
-    """Noise of its own for the slices of the mode where held-out values gain most by it, if any."""
-    common = replace(likelihood, noise_by=None)
-    if not isinstance(data, Observations):
-        return Choice(common, ["noise_by='auto' is for data in memory: one noise for all values."])
-    n, gains = len(data.values), []
-    if n >= FEWEST and data.given.lower is None:
-        for mode, size in enumerate(data.shape):
-            if size > 1 and PER_SLICE * size <= n:
-                gain, error = contest(data, common, replace(likelihood, noise_by=mode))
-                gains.append((gain, error, mode))
-    best, error, mode = max(gains, default=(0.0, 0.0, 0))
-    if not best > max(ERRORS * error, LEAST_GAIN):
-        return Choice(common, ["No mode has slices that clearly differ in noise: one for all."])
-    return Choice(
-        replace(likelihood, noise_by=mode),
-        [
-            f"The slices of mode {mode} differ in noise: better by {best:.2g} +- {error:.1g} in "
-            "log score per held-out value than one noise for all."
-        ],
-    )
-
-
-def contest(
-    data: Observations, kind: str | Likelihood, rival: str | Likelihood
-) -> tuple[float, float]:
+def contest(data: Observations, kind: str, rival: str) -> tuple[float, float]:
     """Gain in mean log score of `rival` over `kind` on values held out, and its standard error.
 
     Only labels of the observations that are seen count, so that empty ones cost nothing.
@@ -169,7 +137,7 @@ def contest(
     return float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(gains.size))
 
 
-def short_fit(data: Observations, likelihood: str | Likelihood) -> Posterior:
+def short_fit(data: Observations, likelihood: str) -> Posterior:
     """A posterior that is good enough to compare likelihoods by, without a word to the user."""
     settings = resolve(SHORT | {"likelihood": likelihood})
     names = [str(mode) for mode in range(len(data.shape))]

@@ -11,13 +11,6 @@ REPLICATES = "tests/test_posterior.py::test_replicates_have_the_errors_and_offse
 
 CHOICE = [
     Mutant(
-        "the first mode has noise of its own, whichever gains most",
-        "choosing.py",
-        "max(gains, default=(0.0, 0.0, 0))",
-        "min(gains, default=(0.0, 0.0, 0))",
-        ("tests/test_choosing.py::test_the_mode_whose_slices_differ_in_noise_is_found",),
-    ),
-    Mutant(
         "choice: log likelihoods stay in standard units",
         "posterior/posterior.py",
         "        found -= units\n",

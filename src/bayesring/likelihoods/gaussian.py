@@ -41,8 +41,7 @@ class Gaussian(RealValued):
         ``math.inf`` for the paper's plain gamma prior
     tails : quantiles of the absolute standardised errors at the levels 0.01, ..., 0.99; empty for
         normal tails
-    noise_by : name or number of the mode whose slices differ in noise; None if they do not; "auto"
-        to find out by short fits
+    noise_by : name or number of the mode whose slices differ in noise; None if they do not
     group_mode, caps : number of that mode, and one cutoff per slice; found by the fit
 
     Examples
