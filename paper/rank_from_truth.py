@@ -37,7 +37,7 @@ SCANS = 600
 STARTS = ("truth", "random")
 
 
-class Table(NamedTuple):
+class StartedChain(NamedTuple):
     """Simulated values and the ring they come from."""
 
     made: Simulation
@@ -45,7 +45,7 @@ class Table(NamedTuple):
     problem: Problem
 
 
-def table(snr: int, tensor: int, start: str) -> Table:
+def table(snr: int, tensor: int, start: str) -> StartedChain:
     """The values of the rank study in one cell of its map, and where a chain starts."""
     seed = [0, tensor, snr, round(100 * MISSING)]
     made = make_ring(SHAPE, RANK, snr=snr, missing=MISSING, seed=seed)
@@ -59,7 +59,7 @@ def table(snr: int, tensor: int, start: str) -> Table:
         state = state._replace(
             cores=tuple(cores), weights=weights, nuisance=np.array([10 ** (snr / 10)])
         )
-    return Table(made, state, problem)
+    return StartedChain(made, state, problem)
 
 
 def true_cores(made: Simulation, seed: list[int]) -> tuple[list[FloatArray], float]:

@@ -10,6 +10,7 @@ from scipy import stats
 
 from bayesring.likelihoods import Gaussian, NegativeBinomial
 from paper import kind_figures as kinds
+from paper.count_figures import chance_up_to
 from paper.kinds_page import SAID
 
 
@@ -48,7 +49,7 @@ def ring_of(likelihood, fitted, nuisance):
 def test_chances_of_whole_numbers_under_normal_noise(logs):
     y, cells = np.array([-1.0, 0.0, 2.0]), np.zeros((3, 2), dtype=int)
     ring = ring_of(Gaussian(), 1.0, np.array([4.0]))
-    found = kinds.chance_up_to(ring, cells, y, logs)
+    found = chance_up_to(ring, cells, y, logs)
     ends = np.log1p([0.5, 2.5]) if logs else np.array([0.5, 2.5])
     np.testing.assert_allclose(found, [0.0, *stats.norm.cdf(ends, 1.0, 0.5)], atol=1e-12)
 
@@ -57,4 +58,4 @@ def test_chances_of_counts():
     y, cells = np.array([-1.0, 0.0, 2.0]), np.zeros((3, 2), dtype=int)
     ring = ring_of(NegativeBinomial(), 0.0, np.array([3.0, np.log(2.0), *[3.0] * 6]))
     exact = stats.nbinom.cdf([0, 2], 3.0, 3.0 / 5.0)
-    np.testing.assert_allclose(kinds.chance_up_to(ring, cells, y, False), [0.0, *exact], atol=1e-9)
+    np.testing.assert_allclose(chance_up_to(ring, cells, y, False), [0.0, *exact], atol=1e-9)

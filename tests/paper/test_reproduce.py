@@ -181,6 +181,7 @@ def every_number():
         keys |= {f"{name}/{m}/{score}" for m in contenders.METHODS for score in task.scores}
     parts = ("up_to_70_missing", "at_90_missing", "all")
     keys |= {f"rank/{s} from {i}/{part}" for s, i in rank_study.STARTS for part in parts}
+    keys.add("rank/truth/mean")
     return keys | {f"scale/{n}/{size}" for n, m in scale.METHODS.items() for size in m.sizes}
 
 
