@@ -106,7 +106,7 @@ def test_weight_statistics_follow_from_slice_statistics(rng, shape, ring_size):
         np.testing.assert_allclose(linear, a.T @ shift, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.ci)])
 def test_single_observations_are_drawn_as_any_others(rng, dtype):
     """Many labels with one observation each: the same Gaussian as by a factor of each slice.
 

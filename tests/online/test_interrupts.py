@@ -71,7 +71,10 @@ def state_of(model, cells, path):
 
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place",
+    [each if each == "chains" else pytest.param(each, marks=pytest.mark.ci) for each in PLACES],
+)
 def test_partial_fit_is_all_or_nothing(tables, begun, tmp_path, monkeypatch, place, n_jobs):
     """Seen to fail: labels, or the number of observations, taken over before the draws are made;
     cores moved in the estimates that the model holds.
