@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 from bayesring import TensorRing
@@ -17,6 +18,7 @@ TEXT = (Path(__file__).parent.parent / "README.md").read_text()
 (FIVE_LINES,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
+@pytest.mark.ci
 def test_the_five_lines_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(TensorRing.__init__.__kwdefaults__, "progress", False)

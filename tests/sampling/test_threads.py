@@ -75,7 +75,12 @@ def test_same_bits_on_one_and_two_threads(rng, likelihood, core_prior, update, r
 
 
 @pytest.mark.parametrize(
-    "policy", [Adaption(every=2, kappa1=-1e-9, threshold=0.0), StrandGrowth(every=6)], ids=name_of
+    "policy",
+    [
+        pytest.param(Adaption(every=2, kappa1=-1e-9, threshold=0.0), marks=pytest.mark.ci),
+        StrandGrowth(every=6),
+    ],
+    ids=name_of,
 )
 @pytest.mark.parametrize(
     "likelihood",
