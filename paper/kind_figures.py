@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -23,7 +24,7 @@ from bayesring.model import ring as rings
 from bayesring.model.types import FloatArray, IntArray
 from paper.count_figures import WEEK, nyc
 from paper.coverage import calibration_error
-from paper.kind_fits import FLOOR, LEVEL, SCORED, Row, Rows, fit, mass
+from paper.kind_fits import FLOOR, LEVEL, MODELS, SCORED, Row, Rows, fit, mass
 from paper.kinds_page import page
 from paper.results_store import COMMITTED, ROOT, write_json
 
@@ -219,7 +220,9 @@ def read(path: Path) -> dict[str, Rows]:
 
 
 def run(path: Path, wanted: Iterator[str], again: bool) -> dict[str, Rows]:
-    """Measure what is missing."""
+    """Measure what is missing; `again`, with fits of this code, not those that were kept."""
+    if again:
+        shutil.rmtree(MODELS, ignore_errors=True)
     for name in wanted:
         if again or name not in read(path):
             found = {

@@ -38,7 +38,7 @@ STARTS = ("truth", "random")
 
 
 class StartedChain(NamedTuple):
-    """Simulated values and the ring they come from."""
+    """Simulated values, and where a chain for them starts."""
 
     made: Simulation
     state: RingState

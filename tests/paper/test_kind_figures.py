@@ -18,13 +18,17 @@ def test_what_is_known_is_not_measured_again(tmp_path, monkeypatch):
     asked = []
     jobs = {name: lambda name=name: asked.append(name) or {"one": {"RMSE": 1.0}} for name in "ab"}
     monkeypatch.setattr(kinds, "JOBS", jobs)
+    monkeypatch.setattr(kinds, "MODELS", tmp_path / "models")
+    kinds.MODELS.mkdir()
     path = tmp_path / "kinds.json"
     kinds.run(path, iter("a"), again=False)
     known = kinds.run(path, iter("ab"), again=False)
     assert asked == ["a", "b"]
     assert known == {name: {"one": {"RMSE": 1.0}} for name in "ab"}
+    assert kinds.MODELS.exists()
     kinds.run(path, iter("a"), again=True)
     assert asked == ["a", "b", "a"]
+    assert not kinds.MODELS.exists(), "fits of older code are not taken for this one's"
 
 
 def test_the_page_shows_the_committed_figures():
