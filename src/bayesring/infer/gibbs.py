@@ -280,6 +280,7 @@ def energy(weights: FloatArray, statistics: WeightStatistics) -> float:
 
 def check_finite(core: FloatArray, mode: int) -> None:
     """Raise an error that names the mode and slice of a failed draw."""
-    broken = np.flatnonzero(~np.isfinite(core).all(axis=1))
-    if broken.size:
+    finite = np.isfinite(core)
+    if not finite.all():
+        broken = np.flatnonzero(~finite.all(axis=1))
         raise BrokenChain(f"slice {broken[0]} of mode {mode} could not be drawn")

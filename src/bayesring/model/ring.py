@@ -8,6 +8,7 @@ see docs/notation.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
@@ -28,9 +29,8 @@ class FlatRing(NamedTuple):
 
 def flatten(cores: Sequence[FloatArray], dtype: str = "float64") -> FlatRing:
     """Lay cores (already weighted) end to end."""
-    sizes = [core.size for core in cores]
-    flat = np.concatenate([np.ravel(core) for core in cores], dtype=dtype)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    flat = np.concatenate([core.reshape(-1) for core in cores], dtype=dtype)
+    starts = np.array([0, *accumulate(core.size for core in cores[:-1])], dtype=np.int64)
     bonds = np.array([core.shape[3] for core in cores], dtype=np.int64)
     return FlatRing(flat, starts, bonds, cores[0].shape[1])
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
 from bayesring.priors.directed import Directed, DirectedSteps, Parents, given_known
 from bayesring.priors.first_order import CLOSEST, GrowingChain, deltas_of
 from bayesring.priors.gradual import LONGEST, SHORTEST, START, STEPS, SmoothHyper
 from bayesring.priors.normal_wishart import NormalWishart
+from bayesring.priors.triangular import in_columns
 
 RUN = 64
 """Slices drawn jointly; circles of more are cut at single slices."""
@@ -112,9 +112,7 @@ class Circular(Directed):
 
         Each new position is drawn given the slices on either side of it, known or drawn before.
         """
-        lower = np.linalg.cholesky(shared.precision)
-        own = noise.reshape(len(noise), -1)
-        spread = solve_triangular(lower, own.T, lower=True, trans="T").T
+        spread = in_columns(noise, shared.precision)
         gaps = core.reshape(len(core), -1) - shared.mean
         if axis.positions is None:
             return np.asarray((shared.mean + spread).reshape(noise.shape))

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array, diags_array
 
 from bayesring.model.types import FloatArray, Graph, IntArray, SlicePrior
 from bayesring.priors.gradual import Gradual, SmoothHyper
 from bayesring.priors.mode_prior import CoreShape, Coupling
+from bayesring.priors.triangular import in_columns
 
 MOST_KNOWN = 2**23
 """Numbers of processes at different length scales that are kept at a time."""
@@ -114,8 +114,7 @@ class Directed(Gradual):
     def draw_core(self, rng: Generator, shape: CoreShape, hyper: SmoothHyper) -> FloatArray:
         """Draw the slices one after the other."""
         noise = rng.standard_normal((shape[0], prod(shape[1:])))
-        lower = np.linalg.cholesky(hyper.precision)
-        spread = solve_triangular(lower, noise.T, lower=True, trans="T").T
+        spread = in_columns(noise, hyper.precision)
         gaps = self._chain(int(hyper.step[0])).follow(spread)
         return np.asarray((hyper.mean + gaps).reshape(shape))
 

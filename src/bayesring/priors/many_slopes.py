@@ -18,7 +18,8 @@ from bayesring.priors.normal_wishart import (
     NormalWishartParameters,
     draw_normal_wishart,
 )
-from bayesring.priors.regression import Centring, Design, FeaturedHyper, in_columns
+from bayesring.priors.regression import Centring, Design, FeaturedHyper
+from bayesring.priors.triangular import in_columns
 
 WEAKEST, STRONGEST = 2.0**-20, 2.0**10
 """Ends of the range of s; at the lower one features say nothing."""

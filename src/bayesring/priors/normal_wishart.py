@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.linalg import solve_triangular
 from scipy.special import multigammaln
 
 from bayesring.model.types import Axis, FloatArray, SlicePrior
 from bayesring.priors.mode_prior import CoreShape, ModePrior
+from bayesring.priors.triangular import below_diagonal, in_columns, solve_transposed
 
 SCANS = 3
 """Scans over (mu, Omega) and s that start from nothing but slices."""
@@ -142,15 +142,14 @@ class NormalWishart(ModePrior):
         """Conditional of (mu, Omega) given the slices and s, equation (12)."""
         slices = core.reshape(len(core), -1)
         n_slices, size = slices.shape
-        prior = self._prior(size, scales)
         average = slices.mean(axis=0)
         centred = slices - average
-        k_n = prior.k + n_slices
-        shift = prior.k * n_slices / k_n * np.outer(average, average)
-        scale_inverse = prior.scale_inverse + centred.T @ centred + shift
-        return NormalWishartParameters(
-            n_slices * average / k_n, k_n, prior.nu + n_slices, scale_inverse
-        )
+        scale_inverse = centred.T @ centred
+        scale_inverse.flat[:: size + 1] += scales
+        k_n = self.k0 + n_slices
+        scale_inverse += self.k0 * n_slices / k_n * (average[:, None] * average)
+        nu_n = size + self.extra_degrees + n_slices
+        return NormalWishartParameters(n_slices * average / k_n, k_n, nu_n, scale_inverse)
 
     def update_hyper(
         self, rng: Generator, core: FloatArray, hyper: Any = None
@@ -254,19 +253,17 @@ def draw_normal_wishart(rng: Generator, parameters: NormalWishartParameters) -> 
     Omega = U B B' U' for U = C^-T, and mu = m + (U B)^-T noise / sqrt(k).
     """
     size = parameters.m.size
-    bartlett = np.tril(rng.standard_normal((size, size)), -1)
-    bartlett[np.diag_indices(size)] = np.sqrt(rng.chisquare(parameters.nu - np.arange(size)))
+    bartlett = np.where(below_diagonal(size), rng.standard_normal((size, size)), 0.0)
+    bartlett.flat[:: size + 1] = np.sqrt(rng.chisquare(parameters.nu - np.arange(size)))
     factor = np.linalg.cholesky(parameters.scale_inverse)
-    root = solve_triangular(factor, bartlett, lower=True, trans="T")
-    noise = solve_triangular(bartlett, rng.standard_normal(size), lower=True, trans="T")
+    root = solve_transposed(factor, bartlett)
+    noise = solve_transposed(bartlett, rng.standard_normal(size))
     return MeanAndPrecision(parameters.m + factor @ noise / np.sqrt(parameters.k), root @ root.T)
 
 
 def around_mean(noise: FloatArray, hyper: MeanAndPrecision | NormalWishartHyper) -> FloatArray:
     """Slices around their mean, from standard normal noise: mu + L^-T noise, L L' = Omega."""
-    lower = np.linalg.cholesky(hyper.precision)
-    own = noise.reshape(len(noise), -1)
-    slices = hyper.mean + solve_triangular(lower, own.T, lower=True, trans="T").T
+    slices = hyper.mean + in_columns(noise, hyper.precision)
     return np.asarray(slices.reshape(noise.shape))
 
 

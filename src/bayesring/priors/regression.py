@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
 from bayesring.priors.normal_wishart import (
@@ -20,6 +19,7 @@ from bayesring.priors.normal_wishart import (
     NormalWishartParameters,
     draw_normal_wishart,
 )
+from bayesring.priors.triangular import in_columns
 
 Design = Any
 """(n, F): an array, or a sparse matrix of SciPy."""
@@ -155,12 +155,6 @@ class Regressed(NamedTuple):
             noise = np.sqrt(strength) * noise + self.spectrum.vectors @ (roots[:, None] * along)
             slopes = self.slopes(strength) + in_columns(noise, precision)
         return MeanAndPrecision(self.mean(slopes) + gap, precision), slopes
-
-
-def in_columns(noise: FloatArray, precision: FloatArray) -> FloatArray:
-    """Rows N(0, Omega^-1) from standard normal rows."""
-    lower = np.linalg.cholesky(precision)
-    return np.asarray(solve_triangular(lower, noise.T, lower=True, trans="T").T)
 
 
 def moved(prior: SlicePrior, by: FloatArray) -> SlicePrior:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.linalg import solve_triangular
 
 from bayesring.model.types import Axis, FloatArray, SlicePrior
 from bayesring.priors.first_order import (
@@ -29,6 +28,7 @@ from bayesring.priors.gradual import (
 )
 from bayesring.priors.mode_prior import CoreShape, Coupling
 from bayesring.priors.normal_wishart import MeanAndPrecision, NormalWishart
+from bayesring.priors.triangular import in_columns
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,7 @@ class Smooth(Gradual):
         """Draw the slices one after the other."""
         noise = rng.standard_normal((shape[0], prod(shape[1:])))
         chain = self._chain(int(hyper.step[0]))
-        lower = np.linalg.cholesky(hyper.precision)
-        gaps = solve_triangular(lower, noise.T, lower=True, trans="T").T
+        gaps = in_columns(noise, hyper.precision)
         for i in range(1, shape[0]):
             gaps[i] = chain.rho[i] * gaps[i - 1] + np.sqrt(chain.v[i]) * gaps[i]
         return np.asarray((hyper.mean + gaps).reshape(shape))
@@ -133,9 +132,7 @@ class Smooth(Gradual):
         Each new position is drawn given the slices on either side of it, known or drawn before,
         equation (28). Without positions, new labels are far from all others.
         """
-        lower = np.linalg.cholesky(shared.precision)
-        own = noise.reshape(len(noise), -1)
-        spread = solve_triangular(lower, own.T, lower=True, trans="T").T
+        spread = in_columns(noise, shared.precision)
         gaps = core.reshape(len(core), -1) - shared.mean
         if axis.positions is None:
             return np.asarray((shared.mean + spread).reshape(noise.shape))

@@ -14,7 +14,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.sparse import coo_array, csr_array
 from scipy.spatial import KDTree
 
@@ -23,6 +22,7 @@ from bayesring.priors.directed import Directed, DirectedSteps, Parents, given_kn
 from bayesring.priors.first_order import CLOSEST
 from bayesring.priors.gradual import LONGEST, SHORTEST, START, SmoothHyper
 from bayesring.priors.normal_wishart import NormalWishart
+from bayesring.priors.triangular import in_columns
 
 STEPS = 8
 """Length scales of the grid per factor of two: given slices of many places, longer steps are hardly
@@ -181,9 +181,7 @@ class Spatial(Directed):
 
         Without a position, a new label is far from all others.
         """
-        lower = np.linalg.cholesky(shared.precision)
-        own = noise.reshape(len(noise), -1)
-        spread = solve_triangular(lower, own.T, lower=True, trans="T").T
+        spread = in_columns(noise, shared.precision)
         length, gaps = self.length(shared), core.reshape(len(core), -1) - shared.mean
         if axis.positions is None or length == 0:
             return np.asarray((shared.mean + spread).reshape(noise.shape))
