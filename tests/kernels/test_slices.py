@@ -114,7 +114,8 @@ def test_single_observations_are_drawn_as_any_others(rng, dtype):
     without and with more observations.
     """
     counts = np.ones(kernel.MANY + 60, dtype=int)
-    counts[[0, 7, 8, 100, -1]] = 0, 3, 2, 0, 5
+    counts[[0, 7, 8, 100, -2, -1]] = 0, 3, 2, 0, 5, 0
+    counts[120:200] = 0  # over two tiles of observations
     shape, ring_size = (len(counts), 4, 5), RingSize(2, (2, 3, 2))
     cores, weights, *_, prior = problem(rng, shape, ring_size, 0, 10)
     bounds = np.concatenate([[0], np.cumsum(counts)])
@@ -150,7 +151,7 @@ def test_single_observations_are_drawn_as_any_others(rng, dtype):
     spread = [root @ root.swapaxes(1, 2) for root in roots]
     np.testing.assert_allclose(spread[0], spread[1], **near)
     assert not np.allclose(roots[0][20], roots[1][20])  # it was another way
-    several = counts != 1
+    several = counts > 1
     assert np.array_equal(together[0][several], apart[0][several])
     if dtype == "float64":
         coords = np.stack([np.repeat(np.arange(len(counts)), counts), *others], axis=1)

@@ -100,8 +100,8 @@ PRIORS = [
     Mutant(
         "the Wishart has too few degrees of freedom",
         "priors/normal_wishart.py",
-        "k_n, prior.nu + n_slices, scale_inverse",
-        "k_n, prior.nu + n_slices - 1, scale_inverse",
+        "nu_n = size + self.extra_degrees + n_slices\n",
+        "nu_n = size + self.extra_degrees + n_slices - 1\n",
         (CONDITIONALS + "::test_hyperparameters",),
     ),
     Mutant(
@@ -114,8 +114,8 @@ PRIORS = [
     Mutant(
         "scales are drawn but not used",
         "priors/normal_wishart.py",
-        "prior = self._prior(size, scales)\n        average",
-        "prior = self._prior(size)\n        average",
+        "scale_inverse.flat[:: size + 1] += scales",
+        "scale_inverse.flat[:: size + 1] += self.scale",
         (CONDITIONALS + "::test_hyperparameters",),
     ),
     Mutant(

@@ -66,12 +66,13 @@ def step(
     """One scan: a pure function of the state, the data and the streams of `scan`."""
     cores, weights, gains, hyper, nuisance = (*map(list, state[:4]), state.nuisance)
     likelihood, bonds = problem.likelihood, problem.prior.weights
+    flat = ring.flatten(ring.weighted(cores, weights), problem.dtype)
     for mode in range(len(cores)):
         prior = problem.prior.of_mode(mode, cores)
         rng = streams.rng(scan, Purpose.HYPER, mode)
         hyper[mode] = prior.update_hyper(rng, cores[mode], hyper[mode])
         task = CoreTask(
-            ring.flatten(ring.weighted(cores, weights), problem.dtype),
+            flat,
             weights[mode].ravel(),
             cores[mode],
             problem.prior.slice_prior(mode, cores, hyper),
@@ -94,8 +95,9 @@ def step(
         gains[mode] = bonds.update_gains(
             streams.rng(scan, Purpose.GAINS, mode), weights[mode], gains[mode]
         )
+        [own] = ring.weighted([cores[mode]], [weights[mode]])
+        flat = ring.with_core(flat, mode, own)
 
-    flat = ring.flatten(ring.weighted(cores, weights), problem.dtype)
     asked = StatisticsTask(flat, likelihood, nuisance, streams, scan)
     totals = engine.statistics(asked, problem.views[0])
     if not np.all(totals < np.inf):  # nor not a number, for which no draw would ever be accepted

@@ -6,14 +6,18 @@ Inside these kernels a slice is transposed: its K entries are ordered like those
 
 import numpy as np
 
-from bayesring.kernels.cholesky import cholesky, solve_and_draw, solve_lower
+from bayesring.kernels.cholesky import solve_and_draw
 from bayesring.kernels.chosen import kernel
+from bayesring.kernels.singles import (
+    MANY,
+    add_single_terms,
+    count_singles,
+    draw_singles,
+    end_of_singles,
+    whiten,
+)
 from bayesring.kernels.statistics import accumulate, clear, tiles
-from bayesring.kernels.tiles import TILE, complements, padded, workspace
-
-MANY = 256
-"""Slices of a block with one observation each from which on they are drawn by the factor of their
-prior; it is then the same for all of them, and the draws of smaller blocks keep their bits."""
+from bayesring.kernels.tiles import complements, padded, workspace
 
 
 @kernel
@@ -174,71 +178,6 @@ def draw_slice(
 
 
 @kernel
-def count_single(bounds):
-    """Number of slices with one observation."""
-    found = 0
-    for j in range(bounds.size - 1):
-        if bounds[j + 1] - bounds[j] == 1:
-            found += 1
-    return found
-
-
-@kernel
-def single_run(bounds, j):
-    """Number of slices with one observation each from slice j on, up to a tile of them."""
-    count = 0
-    while count < TILE and j + count + 1 < bounds.size:
-        if bounds[j + count + 1] - bounds[j + count] != 1:
-            break
-        count += 1
-    return count
-
-
-@kernel
-def draw_single(features, w, s, scale, lower, whitened, noise, direction, out):
-    """Draw a slice with one observation, equation (6''), given the factor L of its prior.
-
-    `whitened` is L^-1 times the linear term of the prior. With q = L^-1 c, the precision
-    L (I + w q q') L' has the square root L (I + b q q'), so no matrix is factored.
-    """
-    size = out.size
-    for k in range(size):
-        direction[k] = scale[k] * features[k]
-    solve_lower(lower, size, direction)
-    length = along_mean = along_noise = 0.0
-    for k in range(size):
-        q = direction[k]
-        length += q * q
-        along_mean += q * whitened[k]
-        along_noise += q * noise[k]
-    grown = 1.0 + w * length
-    root = np.sqrt(grown)
-    step = (s - w * along_mean) / grown - w * along_noise / (root * (1.0 + root))
-    for k in range(size):
-        out[k] = whitened[k] + noise[k] + step * direction[k]
-    for j in range(size - 1, -1, -1):
-        row = lower[j]
-        out[j] /= row[j]
-        for k in range(j):
-            out[k] -= row[k] * out[j]
-
-
-@kernel
-def add_single_terms(features, w, s, drawn, rows, a, weight_precision, weight_linear):
-    """`add_weight_terms` of a slice with one observation; `a` is scratch."""
-    for r in range(a.size):
-        total = 0.0
-        for k in range(r * rows, (r + 1) * rows):
-            total += drawn[k] * features[k]
-        a[r] = total
-        weight_linear[r] += s * total
-        for q in range(r + 1):
-            weight_precision[r, q] += w * total * a[q]
-            if q < r:
-                weight_precision[q, r] += w * total * a[q]
-
-
-@kernel
 def own_row(table, j):
     """Row of slice j in a table with one row per slice, or a single row for all."""
     return 0 if len(table) == 1 else j
@@ -290,43 +229,22 @@ def draw_slices(
     diagonal = turn(prior_diagonal, rows, columns)
     linear = turn(prior_linear, rows, columns)
     shared = len(diagonal) == 1 and len(linear) == 1 and len(prior_factors) == 1
-    quick = shared and count_single(bounds) >= MANY
-    lower, whitened = np.zeros((padded(size), padded(size))), linear[0].copy()
-    single, scale = workspace(flat, bonds, size), np.repeat(weights, rows)
-    direction, own = np.empty(size), np.empty(weights.size)
+    quick = shared and count_singles(bounds) >= MANY
     if quick:
-        for a in range(size):
-            for b in range(a + 1):
-                lower[a, b] = prior_factors[0] * precision[a, b]
-            lower[a, a] += diagonal[0, a]
-        quick = cholesky(lower, size, scratch[1])
-        solve_lower(lower, size, whitened)
-    begin = end = 0
+        tile, own = workspace(flat, bonds, size), prior_factors[0] * precision
+        quick, inverse, whitened = whiten(own, diagonal[0], linear[0], scratch[1])
+    end = 0
     for j in range(n_slices):
-        if quick and bounds[j + 1] - bounds[j] == 1:
-            if j >= end:
-                begin, end = j, j + single_run(bounds, j)
-                complements(
-                    flat, starts, bonds, strands, mode, others, bounds[j], end - begin, single
-                )
-            features, n = single[1][j - begin], bounds[j] - bounds[0]
-            draw_single(
-                features,
-                weight[n],
-                shift[n],
-                scale,
-                lower,
-                whitened,
-                noise[j],
-                direction,
-                slices[j],
-            )
-            if np.all(np.isfinite(slices[j])):
-                add_single_terms(
-                    features, weight[n], shift[n], slices[j], rows, own, totals[0], totals[1]
-                )
-            else:
-                slices[j] = np.nan
+        if j < end:
+            continue
+        if quick and bounds[j + 1] - bounds[j] <= 1:
+            end, first = end_of_singles(bounds, j), bounds[j]
+            n = bounds[end] - first
+            complements(flat, starts, bonds, strands, mode, others, first, n, tile)
+            found, w, s = tile[1], weight[first - bounds[0] :], shift[first - bounds[0] :]
+            these, drawn = bounds[j : end + 1], slices[j:end]
+            draw_singles(these, found, w, s, weights, inverse, whitened, noise[j:end], drawn)
+            add_single_terms(these, found, w, s, drawn, totals)
             continue
         clear(statistics, size + 1)
         accumulate(

@@ -35,6 +35,13 @@ def flatten(cores: Sequence[FloatArray], dtype: str = "float64") -> FlatRing:
     return FlatRing(flat, starts, bonds, cores[0].shape[1])
 
 
+def with_core(ring: FlatRing, mode: int, core: FloatArray) -> FlatRing:
+    """The ring with another core (already weighted) in the place of one."""
+    flat, begin = ring.flat.copy(), int(ring.starts[mode])
+    flat[begin : begin + core.size] = core.reshape(-1)
+    return ring._replace(flat=flat)
+
+
 def weighted(cores: Sequence[FloatArray], weights: Sequence[FloatArray]) -> list[FloatArray]:
     """A^(d)[i] = G^(d)[i] Lambda^(d): the weights folded into the cores, equation (1)."""
     return [core * weight[:, None] for core, weight in zip(cores, weights, strict=True)]
