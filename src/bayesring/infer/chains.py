@@ -141,7 +141,8 @@ class Ensemble:
     def collect(self, explored: int, likelihood: Likelihood, n: int, seed: int) -> None:
         """Settle and draw."""
         end, scan = self._length.end(Stage.SETTLE, explored), explored
-        while scan < end and not self._settled(explored, scan, end):
+        information = n * likelihood.information
+        while scan < end and not self._settled(explored, scan, end, information):
             scan = scan + WINDOW if end == OPEN else end
             self._collect(likelihood, until=scan, begin=scan)
         self.warmup = begin = scan
@@ -190,13 +191,14 @@ class Ensemble:
         losses = likelihood.losses(self._held.values, pooled)
         return losses if given.weight is None else losses * given.weight / given.weight.mean()
 
-    def _settled(self, begin: int, scan: int, end: int) -> bool:
+    def _settled(self, begin: int, scan: int, end: int, information: float) -> bool:
         """Whether settling ends before its given end, or without one."""
         if end < OPEN or scan == begin:
             return False
         if self._deadline.hurries(Stage.SETTLE, scan - begin):
             return True
-        return settled(scan - begin, [c.log_likelihood[begin:scan] for c in self.chains])
+        traces = [chain.log_likelihood[begin:scan] for chain in self.chains]
+        return settled(scan - begin, traces, information)
 
     def _answered(
         self, likelihood: Likelihood, cells: IntArray, begin: int, scan: int, most: int

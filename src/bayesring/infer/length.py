@@ -32,9 +32,10 @@ BOUNDING = 2 * WINDOW
 """Scans of bounding. Whether chains stand still is seen later, with all observations."""
 FEWEST, MOST = 2 * WINDOW, 10 * WINDOW
 """Scans of settling, which ends when chains stand still."""
-STILL = 1.0
-"""Change of the mean log likelihood from one window to the next, in standard deviations within
-windows, up to which chains stand still."""
+STILL, NEGLIGIBLE = 1.0, 0.01
+"""Change of the mean log likelihood from one window to the next up to which chains stand still: in
+standard deviations within windows, or per observation, times its information. The former alone
+would ask for more the larger the data are: a sum over n observations varies by far less than n."""
 FIRST_DRAWS, LOOK, FASTER = 50, 25, 1.25
 """Draws before the first look at their error; the next look comes after this many times as many
 draws, rounded up to a multiple of LOOK."""
@@ -107,10 +108,11 @@ class Deadline:
         return time.monotonic() > self._end and scans >= HURRIED[stage.value]
 
 
-def stands_still(log_likelihoods: Sequence[Sequence[float]]) -> bool:
+def stands_still(log_likelihoods: Sequence[Sequence[float]], information: float = 0.0) -> bool:
     """Whether chains have stopped drifting, by the log likelihood of the scans of a stage.
 
     The mean over the last window, of all chains, is compared with that over the window before.
+    `information` is the number of observations times the information of each.
     """
     traces = np.array([each[-2 * WINDOW :] for each in log_likelihoods])
     if traces.shape[1] < 2 * WINDOW:
@@ -118,14 +120,16 @@ def stands_still(log_likelihoods: Sequence[Sequence[float]]) -> bool:
     windows = traces.reshape(len(traces), 2, WINDOW)
     before, after = windows.mean(axis=(0, 2))
     within = float(np.sqrt(np.mean(windows.var(axis=2, ddof=1))))
-    return bool(abs(after - before) <= STILL * within)
+    return bool(abs(after - before) <= max(STILL * within, NEGLIGIBLE * information))
 
 
-def settled(stage_scans: int, log_likelihoods: Sequence[Sequence[float]]) -> bool:
+def settled(
+    stage_scans: int, log_likelihoods: Sequence[Sequence[float]], information: float = 0.0
+) -> bool:
     """Whether settling ends, by the log likelihoods of its scans."""
     if stage_scans < FEWEST:
         return False
-    return stage_scans >= MOST or stands_still(log_likelihoods)
+    return stage_scans >= MOST or stands_still(log_likelihoods, information)
 
 
 def most_draws(n_observations: int) -> int:

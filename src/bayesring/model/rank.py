@@ -25,6 +25,10 @@ A factor fitted to noise alone has about two: one from the fit, and one from the
 around it. Three leaves only what the data require.
 """
 
+ALWAYS = 5 * 10**6
+"""Entries of all slices up to which a ring may have its `fewest` per slice, whatever it is fitted
+to: with a million labels of one observation each, more would take hours and learn nothing."""
+
 
 class Look(NamedTuple):
     """What a policy sees of a chain after a scan."""
@@ -224,7 +228,8 @@ class StrandGrowth:
     every : scans between two looks
     tolerance : share by which the loss may rise
     density : maximum number of parameters per observation, times its information
-    fewest, most : entries per slice that the ring may always reach, and never exceed
+    fewest, most : entries per slice that the ring may always reach, and never exceed; `fewest` only
+        as long as all slices together have no more than `ALWAYS` entries
 
     Examples
     --------
@@ -245,8 +250,9 @@ class StrandGrowth:
 
     def limit(self, shape: tuple[int, ...], information: float) -> int:
         """Maximum number of strands."""
-        allowed = self.density * information / sum(shape)
-        return max(1, int(min(max(allowed, self.fewest), self.most)) // self.width**2)
+        slices = sum(shape)
+        allowed = max(self.density * information / slices, min(self.fewest, ALWAYS / slices))
+        return max(1, int(min(allowed, self.most)) // self.width**2)
 
     def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:
         """Strands doubled up to the limit."""

@@ -43,8 +43,14 @@ def with_core(ring: FlatRing, mode: int, core: FloatArray) -> FlatRing:
 
 
 def weighted(cores: Sequence[FloatArray], weights: Sequence[FloatArray]) -> list[FloatArray]:
-    """A^(d)[i] = G^(d)[i] Lambda^(d): the weights folded into the cores, equation (1)."""
-    return [core * weight[:, None] for core, weight in zip(cores, weights, strict=True)]
+    """A^(d)[i] = G^(d)[i] Lambda^(d): the weights folded into the cores, equation (1).
+
+    A core whose weights are all one is returned itself.
+    """
+    return [
+        core if np.all(weight == 1.0) else core * weight[:, None]
+        for core, weight in zip(cores, weights, strict=True)
+    ]
 
 
 def unweighted(core: FloatArray, weights: FloatArray) -> FloatArray:
