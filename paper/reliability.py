@@ -138,11 +138,12 @@ up. `make gaps` adds masks, up to ten.
 ## Simulated tables
 
 We simulated tables from rings of rank 2 with 15 to 33 % of the cells known, fitted each with two
-chains of 200 + 100 scans and otherwise default settings, and checked up to 2,000 hidden cells per
-table. Coverage is averaged over the number of tables in the fourth column. The aim is 200 tables
-per row (10 where there are 50,000 observations); each run of `make reliability` adds some that are
-missing. Coverage should be within 3 points of its level, within 5 at 150 observations and within 7
-at 50. Rows outside that range are marked "off"; rows with too few tables to tell are marked "open".
+chains (of 200 + 100 scans for real values) and otherwise default settings, and checked up to 2,000
+hidden cells per table. Coverage is averaged over the number of tables in the fourth column. The aim
+is 200 tables per row (10 where there are 50,000 observations); each run of `make reliability` adds
+some that are missing. Coverage should be within 3 points of its level, within 5 at 150 observations
+and within 7 at 50. Rows outside that range are marked "off"; rows with too few tables to tell are
+marked "open".
 
 In binary tables about 8 % of the values are ones. There we check whether the true probability lies
 in the interval for the probability (`noise=False`). The calibration error is the mean gap, over ten

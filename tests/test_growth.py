@@ -80,6 +80,16 @@ def test_a_few_values_that_nothing_predicts_do_not_choose_the_size():
     assert beats(np.full(400, 0.79), np.full(400, 0.8), 0.01)
 
 
+def test_a_million_labels_may_not_have_many_entries_each():
+    """Few observations allow 20 entries per slice, but not 5 million in all; many allow more."""
+    policy = JointGrowth()
+    assert policy.limit((1_000, 30, 20), 1_000) == 5
+    assert policy.limit((249_950, 30, 20), 1_000) == 5
+    assert policy.limit((400_000, 30, 20), 400_000) == 3
+    assert policy.limit((10**6, 30, 20), 10**6) == 1
+    assert policy.limit((10**6, 30, 20), 10**7) == 7
+
+
 def test_without_held_out_values_strands_grow_to_the_limit():
     """At most 3 x 400 / 18 = 66 entries per slice, or a quarter of it for binary values."""
     assert search([None] * 5, JointGrowth()) == ([4, 8, 16, 16, 16], True)

@@ -52,6 +52,25 @@ def test_chains_that_drift_do_not_stand_still(rng):
     assert settled(10 * WINDOW, noise + drift), "at the latest"
 
 
+def test_large_tables_may_drift_by_little_per_observation(rng):
+    """The drift from one window to the next is that of 20 scans, 4 in all."""
+    traces = rng.standard_normal((4, 2 * WINDOW)) + 0.2 * np.arange(2 * WINDOW)
+    assert not settled(2 * WINDOW, traces, information=300)
+    assert settled(2 * WINDOW, traces, information=500)
+    assert settled(2 * WINDOW, -traces, information=500)
+
+
+def test_the_drift_is_judged_by_the_number_of_observations(monkeypatch):
+    seen = []
+    monkeypatch.setattr(chains, "settled", lambda *args: seen.append(args[2]) or True)
+    TensorRing(1, **SHORT | {"chains": 1, "draws": 3}).fit(*table(600))
+    coords, values = table(600)
+    binary = (values > np.median(values)).astype(float)
+    TensorRing(1, likelihood="bernoulli", **SHORT | {"chains": 1, "draws": 3}).fit(coords, binary)
+    assert seen[0] == 600
+    assert seen[1] <= 150, "a binary value counts as a quarter, and repeats of a cell as one"
+
+
 def test_looks_come_further_and_further_apart():
     looks = [0]
     while looks[-1] < 1000:
@@ -111,7 +130,7 @@ def test_bounding_does_not_wait_for_chains_to_stand_still(monkeypatch, still):
     monkeypatch.setattr(
         chains.Ensemble, "explore", lambda *args: found.append(explore(*args)) or found[-1]
     )
-    monkeypatch.setattr(length, "stands_still", lambda _: still)
+    monkeypatch.setattr(length, "stands_still", lambda *_: still)
     ring = TensorRing(1, **SHORT | {"chains": 1, "draws": 3}).fit(*table())
     assert found == [2 * WINDOW], "the rank is given, so that nothing grows before"
     assert ring.warmup_ == found[0] + (2 if still else 10) * WINDOW

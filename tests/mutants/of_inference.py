@@ -122,6 +122,20 @@ INFER = [
         (LENGTH + "test_chains_that_drift_do_not_stand_still",),
     ),
     Mutant(
+        "settling of binary values ends by the number of observations alone",
+        "infer/chains.py",
+        "information = n * likelihood.information",
+        "information = n",
+        (LENGTH + "test_the_drift_is_judged_by_the_number_of_observations",),
+    ),
+    Mutant(
+        "large tables settle as if any drift counted",
+        "infer/length.py",
+        "max(STILL * within, NEGLIGIBLE * information)",
+        "STILL * within",
+        (LENGTH + "test_large_tables_may_drift_by_little_per_observation",),
+    ),
+    Mutant(
         "ends of intervals are left out of the error of the answer",
         "infer/precision.py",
         "found = max(found, float(np.quantile(each, MOST_CELLS)))",

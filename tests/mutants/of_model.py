@@ -29,6 +29,13 @@ MODEL = [
         ("tests/test_growth.py::test_less_than_a_doubling_has_to_gain_less",),
     ),
     Mutant(
+        "rings of a million labels have twenty entries for each",
+        "model/rank.py",
+        "min(self.fewest, ALWAYS / slices)",
+        "self.fewest",
+        ("tests/test_growth.py::test_a_million_labels_may_not_have_many_entries_each",),
+    ),
+    Mutant(
         "a size is given up before it has settled",
         "model/growth.py",
         "if looks < self.patience and (moves or not better):",

@@ -50,7 +50,7 @@ class Bernoulli(Likelihood):
     binary: ClassVar[bool] = True
     positive_nuisance: ClassVar[bool] = False
     slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"scale": 1.2, "extra_degrees": 5.0}
+        {"scale": 1.2, "extra_degrees": 4.5}
     )
 
     intercept: bool = True
