@@ -1,8 +1,8 @@
 """Coverage of intervals on simulated tables; goes on where it stopped.
 
 Every kind of table of `paper.simulated_tables`, at every size, is fitted by both algorithms, with
-two chains, of `SHORT` length for real values, and everything else at its default. One row per fit is kept in
-`paper/results/coverage.json`; a row that is there is not worked out again.
+two chains, of `SHORT` length for real values, and everything else at its default. One row per fit
+is kept in `paper/results/coverage.json`; a row that is there is not worked out again.
 """
 
 from __future__ import annotations
