@@ -32,12 +32,12 @@ from bayesring.priors.regression import (
     FeaturedParameters,
     Regressed,
     Spectrum,
-    in_columns,
     moved,
     said,
     spectrum_of,
     without_features,
 )
+from bayesring.priors.triangular import in_columns
 
 STRENGTHS = np.concatenate([[0.0], 2.0 ** np.arange(-8.0, 11.0)])
 """Values of s, zero first."""
