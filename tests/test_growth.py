@@ -88,6 +88,8 @@ def test_a_million_labels_may_not_have_many_entries_each():
     assert policy.limit((400_000, 30, 20), 400_000) == 3
     assert policy.limit((10**6, 30, 20), 10**6) == 1
     assert policy.limit((10**6, 30, 20), 10**7) == 7
+    assert [each.strands for each in policy.sizes((10**6, 30, 20), 10**6)] == [2], "the smallest"
+    assert [each.strands for each in policy.sizes((400_000, 30, 20), 400_000)] == [2, 3]
 
 
 def test_without_held_out_values_strands_grow_to_the_limit():

@@ -106,8 +106,20 @@ def test_weight_statistics_follow_from_slice_statistics(rng, shape, ring_size):
         np.testing.assert_allclose(linear, a.T @ shift, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.ci)])
-def test_single_observations_are_drawn_as_any_others(rng, dtype):
+SINGLES = {8: RingSize(2, (2, 3, 2)), 9: RingSize(1, (3, 3, 3)), 20: RingSize(5, (2, 2, 2))}
+"""By the number of entries of a slice: a panel of eight, one more, and two and a half."""
+
+
+@pytest.mark.parametrize(
+    ("entries", "dtype"),
+    [
+        (8, "float64"),
+        (9, "float64"),
+        (20, "float64"),
+        pytest.param(20, "float32", marks=pytest.mark.ci),
+    ],
+)
+def test_single_observations_are_drawn_as_any_others(rng, entries, dtype):
     """Many labels with one observation each: the same Gaussian as by a factor of each slice.
 
     Mean and covariance follow from draws with no noise and with unit noise. Among them are slices
@@ -116,8 +128,9 @@ def test_single_observations_are_drawn_as_any_others(rng, dtype):
     counts = np.ones(kernel.MANY + 60, dtype=int)
     counts[[0, 7, 8, 100, -2, -1]] = 0, 3, 2, 0, 5, 0
     counts[120:200] = 0  # over two tiles of observations
-    shape, ring_size = (len(counts), 4, 5), RingSize(2, (2, 3, 2))
+    shape, ring_size = (len(counts), 4, 5), SINGLES[entries]
     cores, weights, *_, prior = problem(rng, shape, ring_size, 0, 10)
+    prior = (*prior[:3], np.array([2.5]))
     bounds = np.concatenate([[0], np.cumsum(counts)])
     n, size = int(bounds[-1]), cores[0][0].size
     others = np.stack([rng.integers(0, each, n) for each in shape[1:]]).astype(np.int32)
@@ -158,6 +171,27 @@ def test_single_observations_are_drawn_as_any_others(rng, dtype):
         a = ring.weight_features(cores, together[0].reshape(cores[0].shape), 0, coords)
         np.testing.assert_allclose(together[1], (a.T * weight) @ a, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(together[2], a.T @ shift, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e308], ids=["nan", "inf", "overflow"])
+def test_single_observations_that_cannot_be_drawn_are_not_numbers(rng, wrong):
+    """The slice of such an observation, and no other, and sums leave it out."""
+    shape = (kernel.MANY + 9, 4, 5)
+    cores, weights, *_, prior = problem(rng, shape, SINGLES[20], 0, 10)
+    n = shape[0]
+    others = np.stack([rng.integers(0, each, n) for each in shape[1:]]).astype(np.int32)
+    weight, shift = rng.gamma(2.0, size=n), rng.standard_normal(n)
+    noise = rng.standard_normal((n, 20))
+    given = *ring.flatten(cores), 0, others, np.arange(n + 1)
+    right, *_ = kernel.draw_slices(*given, weight, shift, weights, *prior, noise)
+    assert np.isfinite(right).all()
+    weight[40] = wrong
+    found, precision, linear = kernel.draw_slices(*given, weight, shift, weights, *prior, noise)
+    assert np.isnan(found[40]).all()
+    rest = np.arange(n) != 40
+    assert np.array_equal(found[rest], right[rest])
+    assert np.isfinite(precision).all()
+    assert np.isfinite(linear).all()
 
 
 def test_slices_may_have_a_prior_of_their_own_each(rng):

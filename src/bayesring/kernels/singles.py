@@ -96,6 +96,8 @@ def draw_singles(bounds, complements, weight, shift, weights, inverse, whitened,
             along_noise[t] += q[t] * z[t]
     for t in range(TILE):
         v = 1.0 + w[t] * length[t]
+        if not v < np.inf:  # divided by infinity, the observation would not count
+            v = np.nan
         along_mean[t] = (s[t] - w[t] * along_mean[t]) / v
         along_mean[t] -= w[t] * along_noise[t] / (v + np.sqrt(v))
     for k in range(size):

@@ -228,8 +228,8 @@ class StrandGrowth:
     every : scans between two looks
     tolerance : share by which the loss may rise
     density : maximum number of parameters per observation, times its information
-    fewest, most : entries per slice that the ring may always reach, and never exceed; `fewest` only
-        as long as all slices together have no more than `ALWAYS` entries
+    fewest, most : entries per slice that the ring may always reach, and never exceed; fewer than
+        `fewest` if all slices together would have more than `ALWAYS` entries
 
     Examples
     --------

@@ -24,11 +24,13 @@ def solve_transposed(lower: FloatArray, right: FloatArray) -> FloatArray:
 
 def in_columns(noise: FloatArray, precision: FloatArray) -> FloatArray:
     """Rows N(0, Omega^-1) from standard normal rows: L^-T noise, L L' = Omega."""
-    own = noise.reshape(len(noise), -1)
+    own = noise.reshape(len(noise), len(precision))
     return np.asarray(solve_transposed(np.linalg.cholesky(precision), own.T).T)
 
 
 @lru_cache(maxsize=64)
 def below_diagonal(size: int) -> NDArray[np.bool]:
     """Where a square matrix lies below its diagonal."""
-    return np.tri(size, k=-1, dtype=bool)
+    mask = np.tri(size, k=-1, dtype=bool)
+    mask.setflags(write=False)
+    return mask
