@@ -11,12 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
+from bayesring.model.triangular import in_columns
 from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
 from bayesring.priors.directed import Directed, DirectedSteps, Parents, given_known
 from bayesring.priors.first_order import CLOSEST, GrowingChain, deltas_of
 from bayesring.priors.gradual import LONGEST, SHORTEST, START, STEPS, SmoothHyper
 from bayesring.priors.normal_wishart import NormalWishart
-from bayesring.priors.triangular import in_columns
 
 RUN = 64
 """Slices drawn jointly; circles of more are cut at single slices."""

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csr_array, diags_array
 
+from bayesring.model.triangular import in_columns
 from bayesring.model.types import FloatArray, Graph, IntArray, SlicePrior
 from bayesring.priors.gradual import Gradual, SmoothHyper
 from bayesring.priors.mode_prior import CoreShape, Coupling
-from bayesring.priors.triangular import in_columns
 
 MOST_KNOWN = 2**23
 """Numbers of processes at different length scales that are kept at a time."""

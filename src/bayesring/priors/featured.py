@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from bayesring.model.triangular import in_columns
 from bayesring.model.types import Axis, FloatArray, SlicePrior
 from bayesring.priors.gradual import MOVES, Gradual, SmoothHyper
 from bayesring.priors.many_slopes import (
@@ -37,7 +38,6 @@ from bayesring.priors.regression import (
     spectrum_of,
     without_features,
 )
-from bayesring.priors.triangular import in_columns
 
 STRENGTHS = np.concatenate([[0.0], 2.0 ** np.arange(-8.0, 11.0)])
 """Values of s, zero first."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv
 
+from bayesring.model.triangular import in_columns
 from bayesring.model.types import FloatArray
 from bayesring.priors.normal_wishart import (
     NormalWishart,
@@ -19,7 +20,6 @@ from bayesring.priors.normal_wishart import (
     draw_normal_wishart,
 )
 from bayesring.priors.regression import Centring, Design, FeaturedHyper
-from bayesring.priors.triangular import in_columns
 
 WEAKEST, STRONGEST = 2.0**-20, 2.0**10
 """Ends of the range of s; at the lower one features say nothing."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import multigammaln
 
+from bayesring.model.triangular import below_diagonal, in_columns, solve_transposed
 from bayesring.model.types import Axis, FloatArray, SlicePrior
 from bayesring.priors.mode_prior import CoreShape, ModePrior
-from bayesring.priors.triangular import below_diagonal, in_columns, solve_transposed
 
 SCANS = 3
 """Scans over (mu, Omega) and s that start from nothing but slices."""

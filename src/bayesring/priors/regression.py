@@ -13,13 +13,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from bayesring.model.triangular import in_columns
 from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
 from bayesring.priors.normal_wishart import (
     MeanAndPrecision,
     NormalWishartParameters,
     draw_normal_wishart,
 )
-from bayesring.priors.triangular import in_columns
 
 Design = Any
 """(n, F): an array, or a sparse matrix of SciPy."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from bayesring.model.triangular import in_columns
 from bayesring.model.types import Axis, FloatArray, SlicePrior
 from bayesring.priors.first_order import (
     CLOSEST,
@@ -28,7 +29,6 @@ from bayesring.priors.gradual import (
 )
 from bayesring.priors.mode_prior import CoreShape, Coupling
 from bayesring.priors.normal_wishart import MeanAndPrecision, NormalWishart
-from bayesring.priors.triangular import in_columns
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.spatial import KDTree
 
+from bayesring.model.triangular import in_columns
 from bayesring.model.types import Axis, FloatArray, IntArray, SlicePrior
 from bayesring.priors.directed import Directed, DirectedSteps, Parents, given_known
 from bayesring.priors.first_order import CLOSEST
 from bayesring.priors.gradual import LONGEST, SHORTEST, START, SmoothHyper
 from bayesring.priors.normal_wishart import NormalWishart
-from bayesring.priors.triangular import in_columns
 
 STEPS = 8
 """Length scales of the grid per factor of two: given slices of many places, longer steps are hardly
