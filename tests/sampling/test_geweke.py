@@ -69,7 +69,14 @@ def test_one_strand_with_weights(likelihood, seed):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name_of)
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        pytest.param(each, marks=[] if place < 2 else pytest.mark.slow)
+        for place, each in enumerate(LIKELIHOODS)
+    ],
+    ids=name_of,
+)
 def test_several_blocks_per_mode_and_cut_slices(likelihood, seed):
     """With strands and unit weights, as the estimator grows them."""
     blocks = blocks_of_modes(Observations(COORDS, np.zeros(len(COORDS)), SHAPE), SMALL)
