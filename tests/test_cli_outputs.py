@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 
+from bayesring import load
+from bayesring.command.origin import describe_file
+from bayesring.command.outputs import check_replaced
 from tests.shell import KEYS, QUICK, call_main, run, small_table
 
 
@@ -87,6 +91,36 @@ def test_destinations_are_looked_at_before_any_work(
     assert (folder / "folder.csv" / "thesis.txt").read_text() == "ten years"
 
 
+@pytest.mark.parametrize("command", ["complete", "fit", "fit to a stream"])
+@pytest.mark.parametrize(
+    ("kept", "message"),
+    [
+        ("in.csv", "in.csv is not a folder."),
+        ("folder", "holds 'thesis.txt'."),
+        ("/proc/kept", "no file can be created in the folder /proc."),
+        ("", "path is empty"),
+    ],
+)
+def test_checkpoints_are_looked_at_before_any_work(
+    monkeypatch, capsys, source, command, kept, message
+):
+    """Seen to fail: folders looked at by the fit, after the input was read."""
+    folder = source.parent
+    (folder / "folder").mkdir()
+    (folder / "folder" / "thesis.txt").write_text("ten years")
+    before = sorted(folder.rglob("*"))
+    forbid_work(monkeypatch)
+    arguments = [
+        {"{in}": source, "{bad}": folder / "new.csv"}.get(each, each) for each in COMMANDS[command]
+    ]
+    asked = ["--checkpoint", folder / kept if kept else kept]
+    assert call_main(monkeypatch, *arguments, *asked) == 2
+    shown = capsys.readouterr().err
+    assert message in " ".join(shown.split())
+    assert shown.startswith("error: ")
+    assert sorted(folder.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     ("out", "message"),
     [
@@ -131,3 +165,54 @@ def test_a_model_has_a_file_of_its_own(monkeypatch, capsys, source, text, argume
     assert message in shown
     assert shown.count("\n") == 1
     assert source.read_text() == text
+
+
+def test_arrays_of_others_beside_those_of_a_result_are_not_replaced(tmp_path):
+    """Their archive may have been begun with a result, and hold years of work."""
+    result = dict.fromkeys(("mean", "std", "lower", "upper"), np.zeros(3))
+    np.savez(tmp_path / "ours.npz", **result)
+    check_replaced(tmp_path / "ours.npz", "result", False)
+    np.savez(tmp_path / "theirs.npz", **result, years_of_work=np.zeros(3))
+    with pytest.raises(FileExistsError, match="--force replaces it"):
+        check_replaced(tmp_path / "theirs.npz", "result", False)
+
+
+def test_the_folder_of_the_input_is_told_to_nobody(tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_text("a,b\n")
+    assert describe_file(str(source)).startswith("in.csv, 4 bytes, SHA-256 ")
+    assert describe_file(str(tmp_path)) == tmp_path.name
+
+
+@pytest.mark.parametrize("command", ["complete", "complete with a model", "fit"])
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("kept", "kept is the folder of the checkpoint, but a file is required."),
+        ("kept/chain-0.state", "chain-0.state is a file of the checkpoint "),
+        ("kept/fit.previous", "fit.previous is a file of the checkpoint "),
+        ("kept/lock", "lock is a file of the checkpoint "),
+    ],
+)
+def test_outputs_stay_out_of_the_checkpoint(monkeypatch, capsys, source, command, bad, message):
+    """Seen to fail: the whole fit was done first, or a state was replaced by the model."""
+    folder = source.parent
+    if "/" in bad:  # as a fit leaves it; a folder that is there is refused in any case
+        (folder / "kept").mkdir()
+    forbid_work(monkeypatch)
+    places = {"{in}": source, "{bad}": folder / bad, "{out}": folder / "out.csv"}
+    arguments = [places.get(each, each) for each in COMMANDS[command]]
+    if command == "complete":
+        monkeypatch.setattr("bayesring.command.workflows.check_output", lambda *_: None)
+    assert call_main(monkeypatch, *arguments, "--checkpoint", folder / "kept", "--force") == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert shown.startswith("error: ")
+    assert message in shown
+
+
+def test_what_is_wrong_is_told_on_one_line(monkeypatch, capsys, source):
+    """Whatever is typed: some characters end a line in a terminal."""
+    assert call_main(monkeypatch, "fit", source, "a\u2028b", *KEYS, "-o", source.parent / "m") == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    with pytest.raises(FileNotFoundError, match=r"^a\\u2028b does not exist\.$"):
+        load("a\u2028b")

@@ -51,6 +51,17 @@ def test_a_weight_counts_as_so_many_equal_rows(coords, rng, likelihood, draw, in
     same_model(one, two, coords)
 
 
+@pytest.mark.parametrize("likelihood", [Gaussian(), Poisson()])
+def test_scores_are_weighted(coords, rng, likelihood):
+    """A row of weight zero counts for nothing, of discrete values, too."""
+    y, weight = rng.poisson(1.0 + coords[:, 0]).astype(float), rng.integers(0, 2, 200)
+    ring = TensorRing(**QUICK | {"likelihood": likelihood}).fit(coords, y)
+    kept = weight > 0
+    weighted = ring.score(coords, y, sample_weight=weight)
+    assert weighted == pytest.approx(ring.score(coords[kept], y[kept]), rel=1e-9)
+    assert weighted != pytest.approx(ring.score(coords, y), rel=1e-9)
+
+
 def test_weights_matter(coords, rng):
     y = rng.standard_normal(200)
     plain = TensorRing(**QUICK).fit(coords, y)

@@ -255,6 +255,30 @@ def test_statistics_are_those_of_the_features(rng, mode):
     np.testing.assert_allclose(sums, response.shift @ features)
 
 
+@pytest.mark.parametrize(("modes", "scans"), [(1, 1), (2, folding.SWEEPS)])
+def test_every_draw_is_folded_with_streams_of_its_own_until_it_has_forgotten(
+    rng, monkeypatch, modes, scans
+):
+    """New labels of one mode are drawn at once, those of two in turn, from where they begin."""
+    table, known = smooth_table(rng, n_days=6)
+    ring = fit(table[known], "hierarchical", warmup=2, draws=3, chains=2, random_state=5)
+    seen, drawn = [], []
+    streams, draw = folding.Streams.of_folding, folding.draw_slices
+
+    def noted(*given):
+        seen.append(given)
+        return streams(*given)
+
+    monkeypatch.setattr(folding.Streams, "of_folding", noted)
+    monkeypatch.setattr(folding, "draw_slices", lambda *given: drawn.append(1) or draw(*given))
+    more = table[:3].assign(station="new").drop(columns="truth")
+    ring.fold_in(more if modes == 1 else more.assign(day=table.day.max() + pd.Timedelta(days=9)))
+    chains = enumerate(ring.posterior_.chains)
+    expected = [(ring.seed_, chain, int(scan)) for chain, own in chains for scan in own.scans]
+    assert sorted(seen) == expected
+    assert len(drawn) == len(expected) * modes * scans
+
+
 def test_folds_do_not_share_their_noise(rng):
     """Rows that are folded in one after the other vary as independently as those of one call."""
     coords = np.argwhere(np.ones((12, 6, 5)))

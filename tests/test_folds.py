@@ -57,6 +57,61 @@ def test_left_out_values_are_not_seen(rng, monkeypatch):
     assert len({value for _, held in seen for value in held}) == 60
 
 
+def test_ranks_are_means_over_the_scans_that_count(rng, monkeypatch):
+    """Seen to fail: one scan more than they are divided by, so that F could be above one."""
+    X, y, _ = planted(rng, 60, shape=SHAPE)
+    found, own = [], folds.ranks_left_out
+
+    def watched(*arguments):
+        with monkeypatch.context() as within:
+            within.setattr(Gaussian, "cdf", lambda self, values, *_: np.full(len(values), 0.5))
+            found.append(own(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(folds, "ranks_left_out", watched)
+    fit(X, y)
+    np.testing.assert_allclose(found[0], 0.5, rtol=1e-12)
+
+
+def test_every_chain_has_streams_of_its_own_in_every_fold(rng, monkeypatch):
+    """Of four chains at most. Seen to fail: one stream for all folds; only the first chain."""
+    X, y, _ = planted(rng, 60, shape=SHAPE)
+    seen, own = [], folds._ranks
+
+    def watched(start, **named):
+        seen.append(start[1])
+        return own(start, **named)
+
+    monkeypatch.setattr(folds, "_ranks", watched)
+    fit(X, y, chains=folds.CHAINS + 1)
+    assert len(seen) == len(set(seen)) == folds.FOLDS * folds.CHAINS
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_interrupted_in_the_folds_intervals_are_calibrated_by_what_was_held_out(
+    rng, monkeypatch, error
+):
+    """And by the draws, as those of more observations are; the draws are there.
+
+    Seen to fail: SystemExit, that is SIGTERM, lost all draws; the noise of the draws forgotten.
+    """
+    X, y, _ = planted(rng, 900, shape=SHAPE)
+    monkeypatch.setattr(folds, "MOST", 0)
+    expected = fit(X, y).posterior_.likelihood
+    monkeypatch.setattr(folds, "MOST", 2_000)
+
+    def interrupted(*arguments):
+        raise error
+
+    monkeypatch.setattr(folds, "ranks_left_out", interrupted)
+    settings = {"warmup": 80, "draws": 40, "chains": 2, "random_state": 1, "progress": False}
+    model = TensorRing(2, shape=SHAPE, n_jobs=1, **settings)
+    with pytest.raises(error):
+        model.fit(X, y)
+    assert model.interrupted_
+    assert model.posterior_.likelihood == expected
+
+
 @pytest.mark.parametrize("size", [0.5, 1.0, 2.0])
 def test_tails_take_on_the_size_of_normal_scores(rng, size):
     """Intervals too wide or too narrow by a factor are mended by it, with 400 values."""

@@ -173,6 +173,8 @@ def complete(
         raise ValueError("shape is for coordinates; data given to complete have their own.")
     if features is not None:
         data, features = features_of_columns(data, features, modes)
+    keep = Keep(checkpoint, checkpoint_every)
+    keep.check()
     check_level(level)
     check_point(point)
     check_fillable(settings)
@@ -207,7 +209,6 @@ def complete(
 
         say(notes)
     ring = TensorRing(likelihood=chosen, **settings)
-    keep = Keep(checkpoint, checkpoint_every)
     ring.fit_observations(observed, labels, kind, keep, features, cluster)
     if container is None:
         return _complete_frame(data, Asked(ring, level, point=point), gaps, notes)

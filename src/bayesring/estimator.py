@@ -92,7 +92,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         faster at higher ranks, and all sums over observations stay float64
     batch_size : observations per step of online EM; "auto" takes 512, or 2,048 if there are more
         than a million
-    epochs : passes over the data at which online EM ends at the latest; where 50 batches, or 20 of
+    epochs : passes over the data at which online EM ends at the latest; where 25 batches, or 20 of
         more than 32,768 rows, are more than a pass, that many times these
     n_jobs : threads; None uses all cores. Never changes a result.
     random_state : seed, Generator or RandomState; one seed gives one result, bit for bit
@@ -247,6 +247,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         ('plot', 'year', 'species')
         """
         keep, wanted = Keep(checkpoint, checkpoint_every), self.shape if shape is None else shape
+        keep.check()
         extras = given_arguments(
             sample_weight=sample_weight,
             exposure=exposure,

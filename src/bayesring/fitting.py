@@ -12,7 +12,12 @@ import numpy as np
 
 from bayesring.arranging import arranged, arrangement, put_back
 from bayesring.checkpoint import Checkpoint
-from bayesring.checkpoint.manifest import digest, open_checkpoint
+from bayesring.checkpoint.manifest import (
+    check_contents,
+    check_interval,
+    digest,
+    open_checkpoint,
+)
 from bayesring.checkpoint.trees import take_apart
 from bayesring.data.batches import Sources
 from bayesring.data.moments import moments_of
@@ -23,6 +28,7 @@ from bayesring.infer.chains import run_chains
 from bayesring.infer.estimate import RingEstimate
 from bayesring.infer.members import Course
 from bayesring.infer.state import Draws, Outcome
+from bayesring.interrupts import ending_on_sigterm
 from bayesring.likelihoods import Likelihood
 from bayesring.model.spec import Model
 from bayesring.model.types import Axis, FloatArray
@@ -58,6 +64,12 @@ class Keep(NamedTuple):
     folder: str | os.PathLike[str] | None = None
     every: float = 30.0
     """Seconds."""
+
+    def check(self) -> None:
+        """Refuse, before any work, a folder that cannot be that of a checkpoint."""
+        if self.folder is not None:
+            check_interval(self.every)
+            check_contents(self.folder)
 
     def open(self, settings: Settings, data: str) -> AbstractContextManager[Checkpoint]:
         """The checkpoint of a fit with these settings to data with this digest."""
@@ -136,6 +148,7 @@ def _sample(
     scans = None if warmup is None or draws is None else warmup + draws
     chains = settings.count_chains(n)
     with (
+        ending_on_sigterm(),
         keep.open(settings, known) as checkpoint,
         chain_progress(settings.progress, chains, scans, warmup) as report,
         engine or Threads(settings.n_jobs) as opened,
@@ -210,6 +223,7 @@ def _learn(
     sizes = model.policy.sizes(units.shape, n * model.likelihood.information)
     fitting = [size for size in sizes if 16 * size.parameters(units.shape) <= learning.max_bytes]
     with (
+        ending_on_sigterm(),
         learning_progress(settings.progress, n) as report,
         engine or Threads(settings.n_jobs) as opened,
     ):
@@ -255,7 +269,11 @@ def fit_more(
         before = [part for each in estimates for part in take_apart(each)[1]]
         all_values = () if everything is None else (everything.values,)
         known = digest(*before, *all_values, *_parts_of_data(data, axes))
-    with keep.open(settings, known) as checkpoint, Threads(settings.n_jobs) as engine:
+    with (
+        ending_on_sigterm(),
+        keep.open(settings, known) as checkpoint,
+        Threads(settings.n_jobs) as engine,
+    ):
         course = Course(data, learning, model.prior, engine, checkpoint=checkpoint)
         return online.learn_more(estimates, course, model.likelihood, everything)
 

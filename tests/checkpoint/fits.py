@@ -69,12 +69,18 @@ def write_parquet(folder: Path) -> Path:
 
 
 def run(
-    name: str, folder: Path | None, *, n_jobs: int = 1, source: Path | None = None, **settings: Any
+    name: str,
+    folder: Path | None,
+    *,
+    n_jobs: int = 1,
+    source: Path | None = None,
+    every: float = 0.0,
+    **settings: Any,
 ) -> TensorRing:
     """Fit from the start, or on from the folder; `source` has the Parquet data."""
     own = {"random_state": 3, "progress": False, "n_jobs": n_jobs, **FITS[name], **settings}
     ring = TensorRing(**own)
-    keep: dict[str, Any] = {"checkpoint": folder, "checkpoint_every": 0.0}
+    keep: dict[str, Any] = {"checkpoint": folder, "checkpoint_every": every}
     if "Parquet" in name:
         assert source is not None
         return ring.fit(source, modes=["a", "b", "c"], value="y", **keep)

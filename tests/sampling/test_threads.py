@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info
 from bayesring import TensorRing
 from bayesring.data.blocks import Block, blocks_of_modes
 from bayesring.data.observations import Observations
+from bayesring.engine import threads as module
 from bayesring.engine.operations import UPDATES, StatisticsTask
 from bayesring.engine.streams import Purpose, Streams
 from bayesring.engine.threads import ONE_THREAD, Threads
@@ -248,6 +249,19 @@ def number_of(task, block):
     return block.number
 
 
+def test_an_engine_that_was_stopped_can_be_opened_again():
+    """Seen to fail: every block of the next fit stopped at once."""
+
+    def fail(chain):
+        raise ValueError("it failed")
+
+    threads = Threads(2)
+    with threads, pytest.raises(ValueError, match="it failed"):
+        threads.map_chains(fail, [0, 1])
+    with threads:
+        assert list(threads.map_blocks(number_of, None, empty_blocks(3))) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("failing", [0, 7, 19])
 def test_a_block_that_fails_ends_the_map_and_leaves_the_threads_usable(failing):
     blocks = empty_blocks(20)
@@ -304,3 +318,40 @@ def test_chains_share_the_threads_that_none_of_them_needs():
     with Threads(4) as threads:
         assert threads.map_chains(chain, [0, 1]) == [list(range(40))] * 2
     assert 2 < max(most) <= 4
+
+
+def test_a_piece_that_fails_stops_the_others():
+    """As an interrupt does, which would take as long as the work of all of them otherwise."""
+    stopped, begun = [], threading.Event()
+
+    def work(piece):
+        if piece == 0:
+            assert begun.wait(timeout=10)
+            raise ValueError("piece 0 failed")
+        begun.set()
+        for _ in range(300):
+            try:
+                threads.go_on()
+            except module.Stopped:
+                stopped.append(piece)
+                raise
+            time.sleep(0.01)
+
+    with Threads(2) as threads, pytest.raises(ValueError, match="piece 0 failed"):
+        threads.map_pieces(work, [0, 1])
+    assert stopped == [1]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_a_second_signal_does_not_end_the_wait_for_those_at_work(monkeypatch, error):
+    """Ctrl-C or SIGTERM again, while chains finish their block and save themselves."""
+    calls = []
+
+    def interrupted(futures, until):
+        calls.append(until)
+        if len(calls) == 1:
+            raise error
+
+    monkeypatch.setattr(module, "_wait", interrupted)
+    module._wait_regardless([])
+    assert len(calls) == 2

@@ -27,7 +27,7 @@ NEW, OLD = ".state", ".previous"
 
 
 class Damaged(ValueError):
-    """A file whose contents are not what was written."""
+    """A file that cannot be used; the message goes on after its name."""
 
 
 def write(folder: Path, name: str, plain: Any, arrays: list[NDArray[Any]]) -> None:
@@ -68,7 +68,8 @@ def read(folder: Path, name: str) -> tuple[Any, list[NDArray[Any]]] | None:
         except FileNotFoundError:
             continue
         except (Damaged, OSError) as error:
-            problem = problem or Damaged(f"{folder / (name + extension)} is damaged: {error}")
+            told = f"cannot be read: {error}." if isinstance(error, OSError) else error
+            problem = problem or Damaged(f"{folder / (name + extension)} {told}")
     if problem is not None:
         raise problem
     return None
@@ -87,15 +88,17 @@ def _is_fortran(array: NDArray[Any]) -> bool:
 def _parse(content: bytes, name: str) -> tuple[Any, list[NDArray[Any]]]:
     """Plain data and arrays of the file of that name, after verifying its checksum."""
     if not content.startswith(MARK):
-        raise Damaged("it does not begin as a checkpoint.")
+        if content.startswith(MARK.rstrip(b"0123456789\n")):
+            raise Damaged("was written by another version of bayesring.")
+        raise Damaged("is damaged: it does not begin as a checkpoint.")
     body = memoryview(content)[:-DIGEST]
     if hashlib.sha256(body).digest() != content[-DIGEST:]:
-        raise Damaged("its checksum is wrong.")
+        raise Damaged("is damaged: its checksum is wrong.")
     begin = len(MARK) + LENGTH
     end = begin + int.from_bytes(content[len(MARK) : begin], "little")
     described = json.loads(content[begin:end])
     if described["name"] != name:
-        raise Damaged(f"it holds {described['name']}, not {name}.")
+        raise Damaged(f"is damaged: it holds {described['name']}, not {name}.")
     arrays = []
     for each in described["arrays"]:
         dtype, shape = np.dtype(each["dtype"]), tuple(each["shape"])

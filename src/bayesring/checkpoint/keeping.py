@@ -38,7 +38,10 @@ class Checkpoint:
         """
         if self.folder is None:
             return None
-        found = generations.read(self.folder, piece)
+        try:
+            found = generations.read(self.folder, piece)
+        except generations.Damaged as error:
+            raise ValueError(f"{error} Delete the folder to begin anew.") from None
         if found is None:
             return None
         try:
@@ -71,8 +74,8 @@ class Checkpoint:
             return
         self._failed = True
         warnings.warn(
-            f"The checkpoint cannot be written ({error}) The fit continues; if it is interrupted, "
-            "it can resume from the last state that was written.",
+            f"The checkpoint was not written: {str(error).rstrip('.')}. The fit continues; if it "
+            "is interrupted, it can resume from the last state that was written.",
             UserWarning,
             stacklevel=2,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -14,11 +15,16 @@ import numpy as np
 
 from bayesring.checkpoint import generations
 from bayesring.checkpoint.keeping import Checkpoint
-from bayesring.data.writing import check_folder, is_temporary
+from bayesring.data.writing import check_folder, is_temporary, same_place
 from bayesring.wording import shown
 
 FIT, LOCK = "fit", "lock"
 """Names of the file that describes the whole fit, and of the lock file."""
+PIECES = re.compile(
+    r"((chain|candidate|ring|settled|measured|more)-.+|folds)"
+    f"({re.escape(generations.NEW)}|{re.escape(generations.OLD)})"
+)
+"""Names of the files of a fit that has no description any more."""
 DATA, SEED, VERSION = "data", "random_state", "bayesring"
 
 
@@ -39,10 +45,9 @@ def open_checkpoint(
         yield Checkpoint()
         return
     check_interval(every)
-    check_folder(folder)
+    check_contents(folder)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    _check_contents(place)
     facts = {VERSION: version("bayesring"), **facts}
     with _alone(place):
         generations.clear_leftovers(place)
@@ -90,17 +95,34 @@ def _read(place: Path) -> dict[str, str] | None:
     return None if found is None else found[0]
 
 
-def _check_contents(place: Path) -> None:
-    """Refuse a folder with other contents: it is probably the wrong one."""
-    names = sorted(os.listdir(place))
+def check_contents(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that cannot be written, or has other contents: it is the wrong one."""
+    check_folder(folder)
+    place = Path(folder)
+    names = sorted(os.listdir(place)) if place.exists() else []
     if f"{FIT}{generations.NEW}" in names or f"{FIT}{generations.OLD}" in names:
         return
     foreign = [name for name in names if name != LOCK and not is_temporary(name)]
+    if foreign and all(map(PIECES.fullmatch, foreign)):
+        raise ValueError(
+            f"The checkpoint {place} has no {FIT}{generations.NEW}, which says what it belongs to. "
+            "Delete the folder to begin anew."
+        )
     if foreign:
         raise ValueError(
             f"checkpoint must name a new or empty folder, or that of an earlier run, but {place} "
             f"holds {foreign[0]!r}."
         )
+
+
+def check_outside(folder: str | os.PathLike[str], path: str) -> None:
+    """Refuse to write a file that is a checkpoint folder, or one of its files."""
+    place, name = Path(folder), Path(path).name
+    if same_place(path, os.fspath(folder)):
+        raise ValueError(f"{path} is the folder of the checkpoint, but a file is required.")
+    own = name.endswith((generations.NEW, generations.OLD)) or name == LOCK
+    if own and same_place(os.path.dirname(path) or ".", os.fspath(place)):
+        raise ValueError(f"{path} is a file of the checkpoint {place}; use another name.")
 
 
 def _check_same(place: Path, found: Mapping[str, str], facts: Mapping[str, str]) -> None:

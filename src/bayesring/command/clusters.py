@@ -75,6 +75,7 @@ def _fit(
         check_destination(model)
         check_replaced(model, "model", safety.force)
     target = None if output is None else _free(output)
+    safety.check(output, model)
     source_frame: Any = None
     check_level(level)
     check_point(point)

@@ -67,7 +67,7 @@ def _sentence(error: Any, kinds: set[str]) -> str:
     if isinstance(error, KeyboardInterrupt | Interrupted | typer.Abort):
         return f"interrupted; no result was written.{go_on}"
     if "ClickException" in kinds:
-        sentence = str(error.format_message()).rstrip(".")
+        sentence = _on_one_line(error.format_message()).rstrip(".")
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "bayesring"
         mark = "" if sentence.endswith("?") else ";"
@@ -75,5 +75,9 @@ def _sentence(error: Any, kinds: set[str]) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory; fewer draws or a smaller rank need less."
     if isinstance(error, EXPECTED):
-        return " ".join(str(error).split())
+        return _on_one_line(error)
     return f"{error!r}, which is a fault of bayesring; --debug shows where."
+
+
+def _on_one_line(message: object) -> str:
+    return " ".join(str(message).split())

@@ -92,9 +92,9 @@ class Keeping(NamedTuple):
         from bayesring.command.workflows import Safety
         from bayesring.fitting import Keep
 
-        if self.checkpoint is not None:
-            ending.go_on = f" Run the same command again to resume from {self.checkpoint}."
-        return Safety(Keep(self.checkpoint, self.checkpoint_every), self.keep_partial, force)
+        safety = Safety(Keep(self.checkpoint, self.checkpoint_every), self.keep_partial, force)
+        ending.go_on = safety.go_on
+        return safety
 
 
 class Text(NamedTuple):

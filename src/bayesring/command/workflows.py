@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesring.checkpoint.manifest import check_outside
 from bayesring.checks import check_level, check_point
 from bayesring.choosing import choose_likelihood
 from bayesring.command.describing import described_by
@@ -21,7 +22,14 @@ from bayesring.completion import fill_gaps, open_gaps
 from bayesring.data.cellextras import known_of
 from bayesring.data.containers import Container, open_container
 from bayesring.data.dialects import PLAIN, Dialect
-from bayesring.data.files import check_output, extension, is_parquet, read_data, write_completion
+from bayesring.data.files import (
+    STANDARD,
+    check_output,
+    extension,
+    is_parquet,
+    read_data,
+    write_completion,
+)
 from bayesring.data.masks import masked
 from bayesring.data.opentables import is_table
 from bayesring.data.parquet import ParquetRows
@@ -53,6 +61,19 @@ class Safety(NamedTuple):
     force: bool = False
     """Whether to replace files that bayesring did not write."""
 
+    def check(self, *outputs: str | None) -> None:
+        """Refuse, before any work, folders of others, and outputs in the place of the state."""
+        self.checkpoint.check()
+        for each in outputs:
+            if each is not None and self.checkpoint.folder is not None and each != STANDARD:
+                check_outside(self.checkpoint.folder, each)
+
+    @property
+    def go_on(self) -> str:
+        """How to resume, if that is possible."""
+        folder = self.checkpoint.folder
+        return "" if folder is None else f" Run the same command again to resume from {folder}."
+
     @contextmanager
     def interruptible(self, ring: TensorRing) -> Iterator[list[str]]:
         """Collect notes; if an interrupted fit is used, one of them says so."""
@@ -65,7 +86,7 @@ class Safety(NamedTuple):
             kept = [len(chain.flat) for chain in ring.posterior_.chains]
             notes.append(
                 f"The fit was interrupted: its chains have {', '.join(map(str, kept))} draws of "
-                f"the {ring.draws} asked for each."
+                f"the {ring.draws} asked for each.{self.go_on}"
             )
 
 
@@ -118,6 +139,7 @@ def complete_file(
         check_destination(model)
         check_apart("the model", model, {"the input": source, "the output": target})
         check_replaced(model, "model", safety.force)
+    safety.check(target, model)
     with noting_warnings() as noted:
         container, notes = _open(
             source, modes, value, fill, gaps=True, reading=reading, point=point
@@ -168,6 +190,7 @@ def fit_file(
     check_destination(model)
     check_apart("the model", model, {"the input": source})
     check_replaced(model, "model", safety.force)
+    safety.check(model)
     stream = settings.get("inference") == "online-em" and is_parquet(source) and not features
     if stream:
         reading.dialect.refuse_unused((), source, ".parquet")

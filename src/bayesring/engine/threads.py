@@ -13,15 +13,25 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    ALL_COMPLETED,
+    FIRST_EXCEPTION,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 from bayesring.data.blocks import Block
+from bayesring.engine.compiling import cancelled_by
 from bayesring.engine.protocol import Blocks, Engine, Item, Result, Task
 from bayesring.wording import shown
+
+AWAKE = 0.2
+"""Seconds after which a thread that waits for others looks whether it was interrupted."""
 
 
 class Stopped(Exception):
@@ -132,7 +142,8 @@ class Threads(Engine):
             with self._lock:
                 self._running += 1
             try:
-                return work(chain)
+                with cancelled_by(self.go_on):
+                    return work(chain)
             except BaseException:
                 self._stop.set()
                 raise
@@ -141,14 +152,15 @@ class Threads(Engine):
                     self._running -= 1
 
         assert self._drivers is not None, "map_chains needs an open engine"
-        futures = [self._drivers.submit(one, chain) for chain in chains]
+        futures: list[Future[Result]] = []
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
+            futures.extend(self._drivers.submit(one, chain) for chain in chains)
+            _wait(futures, FIRST_EXCEPTION)
         except BaseException:  # interrupted while waiting: chains stop after their current block
             self._stop.set()
             for future in futures:
                 future.cancel()
-            wait(futures)
+            _wait_regardless(futures)
             raise
         if self._stop.is_set():
             for future in futures:
@@ -160,14 +172,26 @@ class Threads(Engine):
 
     def map_pieces(self, work: Callable[[Item], Result], pieces: Sequence[Item]) -> list[Result]:
         """Run `work` on independent pieces with BLAS limited to one thread."""
+
+        def stoppable(piece: Item) -> Result:
+            with cancelled_by(self.go_on):
+                return work(piece)
+
         with one_blas_thread:
             if self.n_jobs == 1 or len(pieces) <= 1:
                 return [work(piece) for piece in pieces]
             if self._drivers is not None:
+                futures: list[Future[Result]] = []
                 try:
-                    return list(self._drivers.map(work, pieces))
+                    futures.extend(self._drivers.submit(stoppable, piece) for piece in pieces)
+                    _wait(futures, FIRST_EXCEPTION)
+                    failed = [each for each in futures if each.done() and each.exception()]
+                    return [future.result() for future in failed or futures]
                 except BaseException:
                     self._stop.set()
+                    for future in futures:
+                        future.cancel()
+                    _wait_regardless(futures)
                     raise
             with ThreadPoolExecutor(self.n_jobs) as pool:
                 return list(pool.map(work, pieces))
@@ -212,8 +236,9 @@ class Threads(Engine):
 
         def work() -> None:
             try:
-                while work_on_next():
-                    pass
+                with cancelled_by(self.go_on):
+                    while work_on_next():
+                        pass
             except BaseException:
                 waiting.clear()
                 raise
@@ -231,6 +256,22 @@ class Threads(Engine):
         finally:
             waiting.clear()
             wait([future for future in futures if not future.cancel()])
+
+
+def _wait(futures: Sequence[Future[Any]], until: str) -> None:
+    """Wait in pieces: a signal that another thread is given would not end an endless one."""
+    while wait(futures, AWAKE, until).not_done:
+        if until == FIRST_EXCEPTION and any(each.done() and each.exception() for each in futures):
+            return
+
+
+def _wait_regardless(futures: Sequence[Future[Any]]) -> None:
+    """Until nobody works any more, which is soon, whoever presses Ctrl-C again meanwhile."""
+    while True:
+        try:
+            return _wait(futures, ALL_COMPLETED)
+        except (KeyboardInterrupt, SystemExit):
+            continue
 
 
 ONE_THREAD = Threads(1)

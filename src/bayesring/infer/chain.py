@@ -16,7 +16,7 @@ from bayesring.checkpoint import NOWHERE, Checkpoint
 from bayesring.data.observations import Observations
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Purpose, Streams
-from bayesring.engine.threads import ONE_THREAD
+from bayesring.engine.threads import ONE_THREAD, Stopped
 from bayesring.infer import gibbs
 from bayesring.infer.holdout import RunningMoments, Watch
 from bayesring.infer.length import OPEN, Length, Stage
@@ -96,6 +96,8 @@ class Chain:
     """Scans per kept draw."""
     watched: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
     """Entries at the cells that decide when to end, and the likelihood's parameters, by draw."""
+    rests: bool = True
+    """Whether nobody works on it now."""
 
     def resume(self) -> None:
         """Restore the last saved state, if there is one."""
@@ -124,16 +126,20 @@ class Chain:
         return Kept(kept, self.state.nuisance, self.scan, weights)
 
     def step(self, problem: Problem, engine: Engine) -> StepInfo:
-        """Run one scan, record its numbers and report them."""
-        self.scan += 1
+        """Run one scan, record its numbers and report them; if stopped, save what was before it."""
+        scan = self.scan + 1
         try:
-            self.state, info = gibbs.step(self.streams, self.scan, self.state, problem, engine)
+            state, info = gibbs.step(self.streams, scan, self.state, problem, engine)
+        except Stopped:
+            self.write_down(always=True)
+            raise
         except (BrokenChain, np.linalg.LinAlgError) as error:
             raise BrokenChain(
-                f"Sampling broke down in chain {self.number}, scan {self.scan}: {error}. Numbers "
+                f"Sampling broke down in chain {self.number}, scan {scan}: {error}. Numbers "
                 "became too large or are not finite; try a smaller rank, or look for extreme "
                 "outliers among the values."
             ) from None
+        self.scan, self.state = scan, state
         numbers = problem.likelihood.describe(info.statistics, self.state.nuisance, self.scale)
         self.rank.append(self.state.rank)
         self.log_likelihood.append(info.log_likelihood)
@@ -196,6 +202,7 @@ def explore(
     if chain.likelihood is not None:
         problem = problem._replace(likelihood=chain.likelihood)
     last = min(until, length.explore)
+    chain.rests = chain.scan >= last
     while chain.scan < last:
         if watch is not None and chain.scan == adapt:
             watch.settle()
@@ -231,6 +238,7 @@ def explore(
             )
             chain.state = policy.adapt(chain.state, look)
         chain.write_down()
+    chain.rests = True
 
 
 def collect(
@@ -259,6 +267,7 @@ def collect(
         chain.thinning = length.thinning(draw_bytes)
     most = max(1, min(MOST_KEPT, length.max_bytes // draw_bytes))
     columns = None if cells is None else np.ascontiguousarray(cells.T, dtype=np.int32)
+    chain.rests = chain.scan >= last
     while chain.scan < last:
         chain.stage = Stage.SETTLE if chain.scan < begin else Stage.DRAW
         chain.step(problem, engine)
@@ -271,4 +280,5 @@ def collect(
             if not given and len(chain.kept) > most:  # every second, from the second on
                 chain.kept, chain.thinning = chain.kept[1::2], 2 * chain.thinning
         chain.write_down()
+    chain.rests = True
     return (chain.draws, chain.trace) if chain.kept else None

@@ -251,6 +251,12 @@ class Ensemble:
             )
             self._engine.map_chains(ask, self.chains)
 
+    def write_down(self) -> None:
+        """Save the chains that rest, after an interrupt; one that was at work has saved itself."""
+        for chain in self.chains:
+            if chain.rests and chain.scan:
+                chain.write_down(always=True)
+
 
 def run_chains(
     data: Observations | Spread,
@@ -296,7 +302,11 @@ def run_chains(
     del data, explored  # blocks hold all of it
     watched = None if held is None else held.data
     run = Ensemble(chains, parts, model, length, watched, shape, engine)
-    last = run.explore(information)
+    try:
+        last = run.explore(information)
+    except (KeyboardInterrupt, SystemExit):
+        run.write_down()
+        raise
     if held is not None:
         predicted = holdout.pooled(held.data, [chain.moments[-1] for chain in chains])
         likelihood = predicted.calibrated(likelihood) if calibrates else likelihood
@@ -307,6 +317,7 @@ def run_chains(
             if chain.scan > begun:
                 chain.write_down(always=True)
     except (KeyboardInterrupt, SystemExit) as error:
+        run.write_down()
         if not all(chain.kept for chain in chains):
             raise
         interrupt = error

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesring.checkpoint import NOWHERE, Checkpoint
-from bayesring.data.batches import LARGE, Batch, Feed, Position, Rows
+from bayesring.data.batches import LARGE, Batch, Feed, Position, Rows, count_batches
 from bayesring.data.observations import Observations
 from bayesring.engine.protocol import Engine
 from bayesring.engine.streams import Streams
+from bayesring.engine.threads import Stopped
 from bayesring.infer import em
 from bayesring.infer.em import Setting
 from bayesring.infer.estimate import (
@@ -31,7 +32,7 @@ from bayesring.likelihoods import Likelihood
 from bayesring.model.types import RingSize
 from bayesring.priors import RingPrior
 
-FEWEST_BATCHES, MOST_ROWS = 50, 2**20
+FEWEST_BATCHES, MOST_ROWS = 25, 2**20
 """Between two looks at the held-out observations: fewest batches, most rows; otherwise one pass."""
 FEWEST_LARGE = 20
 """Fewest large batches between two looks, however many rows they have."""
@@ -126,10 +127,11 @@ class Course(NamedTuple):
 
     def look_rows(self, n: int) -> int:
         """Rows between two looks if a pass has n rows."""
-        size = min(self.learning.batch_size, n)
-        if size > LARGE:
-            return max(n, FEWEST_LARGE * size)
-        return min(max(n, FEWEST_BATCHES * size), MOST_ROWS)
+        size = self.learning.batch_size
+        if min(size, n) > LARGE:
+            return max(n, FEWEST_LARGE * min(size, n))
+        passes = max(1.0, FEWEST_BATCHES / max(1, count_batches(n, size)))
+        return int(min(passes * n, MOST_ROWS))
 
     def most_looks(self, n: int) -> int:
         """Number of looks within the allowed passes; for small data, one per pass."""
@@ -252,9 +254,14 @@ def _follow(way: Way, rows: Rows, course: Course, judges: bool, piece: str) -> M
     way = course.checkpoint.find(piece, way) or way
     with closing(course.feed(way.member, rows)) as feed:
         while not way.done:
-            way = _one_look(way, feed, course, judges)
-            if way.member.failure is None:
-                course.checkpoint.keep(piece, way, always=way.done)
+            try:
+                way = _one_look(way, feed, course, judges)
+                if way.member.failure is None:
+                    course.checkpoint.keep(piece, way, always=way.done)
+            except (KeyboardInterrupt, SystemExit, Stopped):
+                if way.member.seen.losses:
+                    course.checkpoint.keep(piece, way, always=True)
+                raise
     return way.end()
 
 

@@ -37,7 +37,6 @@ from bayesring.infer.estimate import (
 from bayesring.infer.holdout import Predicted
 from bayesring.infer.length import Length
 from bayesring.infer.members import (
-    FEWEST_BATCHES,
     Course,
     Learning,
     Member,
@@ -53,10 +52,11 @@ from bayesring.model.spec import Model
 from bayesring.model.types import FloatArray, IntArray, RingSize, RingState
 from bayesring.priors import RingPrior
 
-WORSE, TRIES = 0.01, 3
+WORSE, GAIN, TRIES = 0.01, 0.01, 3
 """Share by which a larger ring may predict worse than the best so far and still be taken, since
-averages over rings gain more from larger ones; and larger rings that may fail in that before the
-search for a size ends."""
+averages over rings gain more from larger ones; share by which it must predict better where more
+strands make intervals wider; and larger rings that may fail in that before the search for a size
+ends."""
 JUDGED_DRAWS = 50
 """Draws per ring by which held-out observations are predicted."""
 WIDTHS = (1.0, 0.75, 0.5, 0.25)
@@ -68,7 +68,8 @@ MOST_SAMPLED = 2**17
 FEWEST_DRAWS, MOST_SCANNED = 10, 2**21
 """Draws of such a chain at least, and observations that all its draws together may take."""
 MORE_RATES = tuple(0.0025 * 0.5 ** (step // 4) for step in range(20))
-"""Adam's rates on new observations; each for a pass, or for as many as make enough batches."""
+"""Adam's rates on new observations; each for a pass, or for `FEWEST_BATCHES`."""
+FEWEST_BATCHES = 50
 
 SAMPLE_BATCH = 2048
 """Rows per batch of a sample, if those of all rows are large."""
@@ -110,7 +111,7 @@ def run(
         name = "x".join(map(str, size.bonds))
         return fresh(0, size, sources.sample, f"candidate-{size.strands}-{name}")
 
-    first = choose(sizes, candidate, engine)
+    first = choose(sizes, candidate, engine, -GAIN if likelihood.strands_widen else WORSE)
     size, tried = first.estimate.size, sources.sample is sources.part
     others = range(1 if tried else 0, learning.members)
     members = engine.map_pieces(
@@ -186,18 +187,22 @@ def state_of(estimate: RingEstimate, prior: RingPrior, streams: Streams) -> Ring
 
 
 def choose(
-    sizes: Sequence[RingSize], trained: Callable[[RingSize], Member], engine: Engine
+    sizes: Sequence[RingSize],
+    trained: Callable[[RingSize], Member],
+    engine: Engine,
+    worse: float = WORSE,
 ) -> Member:
     """Train a ring of every size, from small to large, until larger ones predict worse.
 
     Some are trained side by side; those beyond the end of the search are not looked at, so the
-    choice does not depend on how many those are.
+    choice does not depend on how many those are. A larger ring is taken if its loss exceeds the
+    least so far by no more than the share `worse`, or, if that is negative, falls below it by more.
     """
     best, least, failed = None, np.inf, 0
     for start in range(0, len(sizes), engine.n_local):
         group = engine.map_pieces(trained, sizes[start : start + engine.n_local])
         for each in group:
-            if best is None or each.loss < (1 + WORSE) * least:
+            if best is None or each.loss < (1 + worse) * least:
                 best, least, failed = each, min(each.loss, least), 0
                 continue
             failed += 1

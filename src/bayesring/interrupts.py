@@ -1,0 +1,33 @@
+"""SIGTERM during a fit, which ends it as Ctrl-C does."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def ending_on_sigterm() -> Iterator[None]:
+    """Meanwhile, SIGTERM raises SystemExit, so that what has been found so far can be kept.
+
+    Without it, the process would be gone at once. A handler that the program has set stays, as does
+    what only the main thread may change.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    try:
+        signal.signal(signal.SIGTERM, _end)
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is _end:  # nobody has set another one meanwhile
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """As a shell reports it: exit code 143."""
+    raise SystemExit(128 + number)
