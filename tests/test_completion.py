@@ -12,6 +12,8 @@ import sparse
 import xarray as xr
 
 from bayesring import checks, complete
+from bayesring.data.kinds import choose_by_moments
+from bayesring.data.moments import moments_of
 from bayesring.data.traps import DataWarning
 from tests.gappy import (
     KEYS,
@@ -139,6 +141,13 @@ def test_one_value_alone_is_not_taken_as_binary(array, value):
         found = complete(np.where(np.isnan(array), np.nan, value), **QUICK)
     assert found.model.likelihood == "gaussian"
     assert not any("binary" in note for note in found.notes)
+
+
+def test_one_value_alone_of_many_is_not_taken_as_binary():
+    """The same where only moments are known."""
+    for value in (0.0, 1.0):
+        assert choose_by_moments(moments_of(np.full(9, value)), 9).likelihood == "gaussian"
+    assert choose_by_moments(moments_of(np.array([0.0, 1.0])), 2).likelihood == "bernoulli"
 
 
 def test_intervals_have_the_level_asked_for(array, completed):

@@ -12,8 +12,8 @@ import pytest
 from pyarrow import parquet
 
 from bayesring.data.files import read_data
-from bayesring.data.parquet import ParquetRows
-from bayesring.data.parquet.thrift import FOOTER, Walk, read_footer
+from bayesring.data.parquet import ParquetRows, thrift
+from bayesring.data.parquet.thrift import FOOTER, PAGE, Walk, read_footer
 
 N_ALTERED = 500
 
@@ -67,12 +67,14 @@ def test_a_footer_says_what_arrow_says(tmp_path, settings):
         assert len(group.columns) == expected.num_columns == 4
         for place, column in enumerate(group.columns):
             known = expected.column(place)
-            assert column == (
+            assert column[:4] == (
                 known.path_in_schema,
                 known.num_values,
                 known.total_uncompressed_size,
                 known.dictionary_page_offset is not None,
             )
+            begin = known.dictionary_page_offset or known.data_page_offset
+            assert (column.begin, column.end) == (begin, begin + known.total_compressed_size)
 
 
 @pytest.mark.parametrize(
@@ -111,3 +113,31 @@ def test_files_that_are_no_parquet(tmp_path, content, message):
 def test_a_walk_ends(content, message):
     with pytest.raises(ValueError, match=message):
         Walk(content).struct(FOOTER)
+
+
+@pytest.mark.parametrize("which", ["unpacked", "packed"])
+@pytest.mark.parametrize("page", [0, 2])
+@pytest.mark.parametrize("group", [0, 1])
+def test_pages_do_not_claim_more_than_there_is(tmp_path, monkeypatch, which, page, group):
+    """Arrow would clear as much memory as a page says, whatever the file has."""
+    monkeypatch.setattr(thrift, "LARGE_PAGE", 2**18)
+    path, n = tmp_path / "x.parquet", 60_000  # three pages in each of two row groups
+    values = np.random.default_rng(0).random(2 * n)
+    table = pa.table({"v": values, "a": np.arange(2 * n), "b": np.arange(2 * n)})
+    settings = {"use_dictionary": False, "compression": "none", "row_group_size": n}
+    parquet.write_table(table, path, **settings)
+    place, content = read_footer(path)[group].columns[0].begin, bytearray(path.read_bytes())
+    for _ in range(page):
+        head = Walk(bytes(content[place : place + 100]))
+        place += head.struct(PAGE)[3] + head.place
+    begin = place + (3 if which == "unpacked" else 7)
+    assert content[begin - 1] == 0x15, "three bytes of a number follow"
+    content[begin : begin + 3] = b"\xfe\xff\x7f"
+    path.write_bytes(content)
+    message = rf"a page of column 'v' in row group {group} claims to have 1,048,575 bytes, but all"
+    with pytest.raises(ValueError, match=message):
+        ParquetRows(path, ["a", "b"], "v")
+    with pytest.raises(ValueError, match=message):
+        read_data(str(path))
+    monkeypatch.setattr(thrift, "MOST_PAGES", group * 9 + page)
+    assert len(read_footer(path)) == 2, "of very many pages, the first ones are looked at"

@@ -92,6 +92,13 @@ def test_whole_fibres_are_held_out_whole(rng):
     np.testing.assert_array_equal(back.values, data.values)
 
 
+def test_which_fibres_are_held_out_depends_on_the_seed(rng):
+    data = observed(whole_days(rng))
+    one, again, other = (hold_out(data, seed)[1].places for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
 def test_ends_are_held_out_where_stations_ended(rng):
     """What is held out of a station is the last days that it has."""
     data = observed(off_for_good(rng))

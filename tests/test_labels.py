@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesring import TensorRing, load
-from bayesring.data.labels import as_keys, encode, label_texts, learn_levels, numbers_of
+from bayesring.data.labels import (
+    as_keys,
+    encode,
+    extend,
+    label_texts,
+    learn_column,
+    learn_levels,
+    numbers_of,
+)
 
 QUICK = {"rank": 1, "warmup": 3, "draws": 6, "chains": 2, "random_state": 0, "progress": False}
 DATES = [datetime.date(2021, 3, 1), datetime.date(2020, 12, 24), datetime.date(2021, 1, 1)]
@@ -225,3 +233,22 @@ def test_different_keys_have_different_numbers():
         numbers = numbers_of(each)
         assert len(set(numbers)) == len(each)
         assert all(0 <= number < 2**64 for number in numbers)
+
+
+def test_new_labels_that_no_type_holds_beside_the_old_are_refused():
+    """In either: a large integer beside fractions would become another one."""
+    fractions, large = np.array([0.5, 1.0]), np.array([2**53 + 1])
+    for levels, added in ((fractions, large), (large, fractions)):
+        with pytest.raises(ValueError, match="no type holds both exactly"):
+            extend(levels, added, "a")
+    np.testing.assert_array_equal(extend(fractions, np.array([3]), "a"), [0.5, 1.0, 3.0])
+
+
+@pytest.mark.parametrize("dtype", [object, str])
+def test_text_that_no_file_can_hold_is_no_key(dtype):
+    """Half of an emoji, as text cut by UTF-16 leaves it: no model or report could be written."""
+    keys = np.array(["a", "b", "s\ud83d"], dtype=dtype)
+    with pytest.raises(ValueError, match=r"'s\\ud83d', which is not valid Unicode, in row 2"):
+        learn_column(keys, "a")
+    whole = np.array(["a", "\U0001f600"], dtype=dtype)
+    assert learn_column(whole, "a")[0].tolist() == ["a", "\U0001f600"]

@@ -8,6 +8,7 @@ import pytest
 from bayesring.data import observations as module
 from bayesring.data.observations import Observations, in_order
 from bayesring.data.splitting import FEWEST, MOST, HoldOutRule, hold_out, rejoin, rule_for
+from bayesring.model.types import Given
 from tests.models import random_coords, same_observations, tagged
 
 SHAPE = (12, 12, 12)
@@ -41,6 +42,24 @@ def test_few_and_many_observations(rng):
     few = make(rng, 10 * FEWEST - 1)
     assert hold_out(few, 0) == (few, None)
     assert len(hold_out(make(rng, 11 * MOST), 0)[1].data.values) == pytest.approx(MOST, rel=0.12)
+
+
+def test_values_of_which_only_ends_are_known_are_not_held_out(rng):
+    """They were not observed and can judge nothing; without them there may be too few."""
+    data = make(rng, 2_000)
+    for known, expected in ((1_000, 100), (300, None)):
+        censored = np.arange(2_000) >= known
+        ends = Given(
+            lower=np.where(censored, data.values, np.nan), upper=np.where(censored, np.inf, np.nan)
+        )
+        rest, held = hold_out(data._replace(given=ends), seed=3)
+        if expected is None:
+            assert held is None
+            assert len(rest.values) == 2_000
+            continue
+        assert not held.data.given.censored.any()
+        assert len(held.data.values) == pytest.approx(expected, rel=0.3)
+        assert rest.given.censored.sum() == 1_000
 
 
 def test_every_part_of_the_data_makes_the_same_choice(rng):

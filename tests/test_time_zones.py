@@ -123,6 +123,24 @@ def test_differences_to_utc_are_zones():
     assert {time.utcoffset() for time in ring.suggest(9)["t"]} == {hours.utcoffset(None)}
 
 
+class Local(datetime.tzinfo):
+    """A zone that has no name by which it could be found again, such as those of dateutil."""
+
+    def utcoffset(self, when):
+        return datetime.timedelta(hours=5)
+
+    def dst(self, when):
+        return datetime.timedelta(0)
+
+
+def test_times_of_a_zone_without_a_name_are_given_in_utc(tmp_path):
+    times = pd.Series([time.astimezone(Local()) for time in TIMES], dtype=object)
+    ring = TensorRing(**QUICK).fit(pd.DataFrame({**COLUMNS, "t": times}), modes=["t", "i"])
+    assert ring.labels_.zones[0] == Zone("UTC", "us")
+    ring.save(tmp_path / "model.ring")
+    assert set(load(tmp_path / "model.ring").suggest(9)["t"]) == {TIMES[1], TIMES[3]}
+
+
 def test_completed_tables_keep_their_zone():
     settings = {name: each for name, each in QUICK.items() if name != "rank"}
     table = complete(in_pandas(), modes=["t", "i"], value="v", fill="all", rank=1, **settings).table

@@ -59,7 +59,7 @@ def test_an_empty_folder_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("path", "error", "message"),
     [
-        ("", ValueError, "path is empty, but the name of a file to write is required."),
+        ("", ValueError, "path is empty, but the name of a file or folder to write is required."),
         ("a\0b", ValueError, r"path must not contain a NUL character, got 'a\x00b'."),
         ("\ud800", ValueError, r"path must be text that a file name can hold, got '\ud800'."),
         (b"bytes", TypeError, "path must be a str or a pathlib.Path, got b'bytes'."),

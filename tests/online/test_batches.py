@@ -17,7 +17,7 @@ from bayesring.engine.streams import Streams
 from bayesring.engine.threads import ONE_THREAD
 from bayesring.infer import members, online
 from bayesring.likelihoods import Gaussian
-from bayesring.model.types import RingSize
+from bayesring.model.types import Given, RingSize
 from bayesring.priors import NormalWishart, RingPrior
 from tests.models import random_coords
 
@@ -72,6 +72,17 @@ SIZES = {
 }
 
 
+def test_what_rows_carry_is_shuffled_with_them():
+    """Seen to fail: weights and exposures in the order of the data, those of other rows."""
+    rng = np.random.default_rng(3)
+    values = rng.random(90)
+    data = Observations(random_coords(rng, SHAPE, 90), values, SHAPE, given=Given(weight=values))
+    rows = ArrayRows(data)
+    small, large = one_pass(rows, STREAMS, 32), rows.large_batches(STREAMS, 0, 32)
+    for chunk in (*small, *large):
+        np.testing.assert_array_equal(chunk.given.weight, chunk.values)
+
+
 @given(**SIZES, start=st.integers(0, 14), n_rows=st.integers(1, 60))
 def test_any_position_will_do(n, chunk_size, size, start, n_rows):
     """Seen to fail: positions before a batch in the place of those behind it."""
@@ -106,6 +117,34 @@ def test_one_feed_may_go_back_and_forth(n, chunk_size, size, jumps):
         position = expected[start - 1][1] if start else Position()
         found = list(islice(feed.read(position, 10**9), 3))
         assert_same(found, expected[start : start + 3])
+
+
+@given(n=st.integers(0, 60), size=st.integers(1, 12))
+def test_batches_of_a_pass_are_alike(n, size):
+    """As few as can be, none of them a small rest. Seen to fail: a last batch of what is left."""
+    sizes = [chunk.n for chunk in one_pass(CountedRows(n, 60), STREAMS, size)]
+    assert sum(sizes) == n
+    assert len(sizes) == -(-n // size)
+    assert not sizes or max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize(
+    ("n", "rows"),
+    [
+        (45, 25 * 45),
+        (600, 7_500),
+        (512 * 25, 512 * 25),
+        (512 * 60 + 1, 512 * 60 + 1),
+        (10**7, 2**20),
+    ],
+)
+def test_small_data_are_passed_over_more_than_once_between_looks(n, rows):
+    """Until there were 25 batches; large data once, or not even that."""
+    learning = online.Learning(3, 1, 5, 2**20, 512, 10)
+    course = members.Course(
+        CountedRows(5).data, learning, RingPrior.of(NormalWishart()), ONE_THREAD
+    )
+    assert course.look_rows(n) == rows
 
 
 @pytest.mark.parametrize("fails_at", [(0, 0), (0, 2), (1, 1)])

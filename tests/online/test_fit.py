@@ -139,6 +139,44 @@ def test_the_size_that_predicts_best_is_chosen(n_jobs):
 
     with Threads(n_jobs) as engine:
         assert online.choose(list(losses), trained, engine).strands == 4
+        assert online.choose(list(losses), trained, engine, worse=-0.01).strands == 2
+        better = {1: 1.0, 2: 0.995, 4: 0.985, 8: 0.98}.items()
+        sizes = [SimpleNamespace(strands=strands, loss=loss) for strands, loss in better]
+        assert online.choose(sizes, lambda size: size, engine, worse=-0.01).strands == 4
+
+
+@pytest.mark.parametrize(("likelihood", "worse"), [("gaussian", 0.01), ("bernoulli", -0.01)])
+def test_a_larger_ring_of_binary_values_must_predict_better(real, monkeypatch, likelihood, worse):
+    """Its intervals are wider for nothing otherwise."""
+    X, y, _, _ = real
+    choose, asked = online.choose, []
+
+    def watched(sizes, trained, engine, own):
+        asked.append(own)
+        return choose(sizes[:1], trained, engine, own)
+
+    monkeypatch.setattr(online, "choose", watched)
+    values = y[:200] if likelihood == "gaussian" else np.arange(200) % 2
+    make(likelihood=likelihood, rank="auto", shape=SHAPE, epochs=1).fit(X[:200], values)
+    assert asked == [worse]
+
+
+def test_draws_that_memory_has_no_room_for_are_thinned(real, monkeypatch):
+    """No fewer scans than draws were asked for. Seen to fail: as few scans as draws are kept."""
+    X, y, _, _ = real
+    asked, sampled = [], online.run_chains
+
+    def watched(data, model, sampling, *rest, **named):
+        asked.append(sampling.length)
+        return sampled(data, model, sampling, *rest, **named)
+
+    monkeypatch.setattr(online, "run_chains", watched)
+    quick = {"shape": SHAPE, "chains": 1, "epochs": 1, "draws": 40, "max_memory": 2**11}
+    model = make(1, **quick).fit(X[:300], y[:300])
+    [length] = asked
+    fitting = length.max_bytes // (online.DRAW_BYTES * model.estimates_[0].cores.size)
+    assert 1 < fitting < 40
+    assert length.draws == fitting * -(-40 // fitting)
 
 
 def test_it_stops_by_itself(real):
@@ -297,6 +335,48 @@ def test_rings_are_more_on_small_data():
     assert resolved(chains="auto").count_chains(many) == 4
     assert resolved(chains="auto", inference="gibbs", epochs=200).count_chains(few) == 4
     assert resolved(chains=3).count_chains(few) == 3
+
+
+@pytest.mark.parametrize("how", [{}, {"inference": "gibbs", "epochs": 200, "batch_size": "auto"}])
+@pytest.mark.parametrize("warmup", ["auto", 100])
+def test_rings_of_few_binary_values_begin_with_more_strands(how, warmup):
+    """Fewer would say that log odds are near each other, and intervals would be too narrow."""
+    for likelihood, n, strands in (
+        ("gaussian", 20, 2),
+        ("bernoulli", 20, 4),
+        ("bernoulli", 2_159, 4),
+        ("bernoulli", 2_160, 2),
+    ):
+        asked = resolved(likelihood=likelihood, rank="auto", warmup=warmup, **how)
+        policy = asked.sized((9, 9, 9), n).model.policy
+        together = how and warmup == "auto"
+        if n == 2_160 and together:
+            strands = 1  # see `JointGrowth`
+        assert getattr(policy, "gain", 0.01) == (0.02 if n == 2_160 and together else 0.01)
+        assert policy.sizes((9, 9, 9), n / 4)[0].strands == strands
+        assert policy.start(3).strands == strands
+        assert policy.for_data((9, 9, 9), n / 4) == policy
+
+
+@pytest.mark.parametrize("from_files", [False, True])
+def test_fits_to_few_binary_values_begin_with_more_strands(real, monkeypatch, tmp_path, from_files):
+    """From memory and from files, each of which knows its own number of observations."""
+    X, _, _, _ = real
+    choose, asked = online.choose, []
+
+    def watched(sizes, *others):
+        asked.append(sizes[0].strands)
+        return choose(sizes[:1], *others)
+
+    monkeypatch.setattr(online, "choose", watched)
+    model, ones = make(likelihood="bernoulli", rank="auto", epochs=1), np.arange(200) % 2
+    if from_files:
+        table = pd.DataFrame(X[:200], columns=["a", "b", "c"]).assign(seen=ones)
+        table.to_parquet(tmp_path / "few.parquet")
+        model.fit(tmp_path / "few.parquet", modes=["a", "b", "c"], value="seen")
+    else:
+        model.fit(X[:200], ones)
+    assert asked == [4]
 
 
 def test_batches_grow_with_the_data():

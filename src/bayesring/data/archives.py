@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.wording import shown
+from bayesring.wording import as_text, shown
 
 MOST_MEMBERS = 100_000
 LONGEST_NAME = 200
@@ -60,7 +60,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str or a pathlib.Path, got {shown(path)}.")
     if not os.path.lexists(path):
-        raise FileNotFoundError(f"{os.fspath(path)} does not exist.")
+        raise FileNotFoundError(f"{as_text(os.fspath(path))} does not exist.")
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError("it is not a regular file")
     return open(path, "rb")

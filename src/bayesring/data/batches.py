@@ -10,7 +10,7 @@ blocks may be anywhere, for example on the workers of a cluster, and the sums ar
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from itertools import count
+from itertools import count, pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -70,6 +70,11 @@ def count_blocks(size: int) -> int:
     return 1 << fitting.bit_length() - 1
 
 
+def count_batches(n: int, size: int) -> int:
+    """Fewest batches of at most `size` rows that n rows make."""
+    return -(-n // size)
+
+
 class Rows(Protocol):
     """A source of observations that can be iterated many times."""
 
@@ -116,15 +121,18 @@ def one_pass(
 ) -> Generator[Batch, None, None]:
     """All rows in batches; columns (2 D - 1, n), as `kernels.gradient` expects them.
 
-    Batches of more than `LARGE` rows are as `Rows.large_batches` makes them.
+    Batches of a chunk have the same number of rows, give or take one: a step is as long for a few
+    rows left over as for a whole batch, but would be taken along a far noisier gradient. Batches of
+    more than `LARGE` rows are as `Rows.large_batches` makes them.
     """
     if size > LARGE:
         yield from rows.large_batches(streams, epoch, size)
         return
     for columns, values, given, _ in rows.chunks(streams, epoch):
         doubled = np.concatenate([columns, columns[:-1]])
-        for begin in range(0, len(values), size):
-            cut = slice(begin, begin + size)
+        ends = np.linspace(0, len(values), count_batches(len(values), size) + 1).astype(int)
+        for begin, end in pairwise(ends.tolist()):
+            cut = slice(begin, end)
             own = np.ascontiguousarray(doubled[:, cut])
             yield Chunk(own, values[cut].astype(float, copy=False), given.at(cut))
 

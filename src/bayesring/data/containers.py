@@ -36,6 +36,8 @@ NO_EXTRAS: Extras = MappingProxyType({})
 IMPLICIT = ("missing", "observed")
 STATISTICS = 4
 """Arrays that a completion holds: mean, std, lower, upper."""
+PIECE = 2**22
+"""Cells whose indices are worked out at a time."""
 
 
 class Container(Protocol):
@@ -231,7 +233,12 @@ def _absent(coords: IntArray, shape: tuple[int, ...], what: str) -> IntArray:
     )
     absent = np.ones(n_cells, dtype=bool)
     absent[np.ravel_multi_index(tuple(coords.T), shape)] = False
-    return np.stack(np.unravel_index(np.flatnonzero(absent), shape), axis=1)
+    cells = np.flatnonzero(absent)
+    found = np.empty((len(cells), len(shape)), dtype=np.int64)
+    for begin in range(0, len(cells), PIECE):  # between two pieces, Ctrl-C is heard
+        piece = cells[begin : begin + PIECE]
+        found[begin : begin + PIECE] = np.stack(np.unravel_index(piece, shape), axis=1)
+    return found
 
 
 def _open_sparse(data: Any, fill: str, implicit: str) -> Container:

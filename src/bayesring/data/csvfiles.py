@@ -198,7 +198,7 @@ def _numbers(
     if dialect.decimal != ".":
         texts = np.array([dialect.as_number(text) for text in texts.tolist()], dtype=str)
     try:
-        found = np.where(missing, "nan", texts).astype(np.float64)
+        found = _floats(np.where(missing, "nan", texts))
     except ValueError:
         wrong, text = next(
             (place, text)
@@ -217,6 +217,15 @@ def _numbers(
             break
     found[np.isin(found, dialect.codes())] = np.nan
     return np.asarray(found)
+
+
+def _floats(texts: NDArray[np.str_]) -> NDArray[Any]:
+    """Texts as numbers, one Python object after the other.
+
+    NumPy's own conversion of an array of texts runs the handlers of signals, but loses what they
+    raise: Ctrl-C would have no effect.
+    """
+    return texts.astype(object).astype(np.float64)
 
 
 def _hint(text: str, dialect: Dialect) -> str:
@@ -249,7 +258,7 @@ def _keys(texts: NDArray[np.str_], floats: bool = False, dialect: Dialect = PLAI
     points = [dialect.as_number(text) for text in texts.tolist()]
     if not all(gone or _converts(float, text) for gone, text in zip(missing, points, strict=True)):
         return texts
-    found = np.where(missing, "nan", np.array(points, dtype=str)).astype(np.float64)
+    found = _floats(np.where(missing, "nan", np.array(points, dtype=str)))
     found[np.isin(found, dialect.codes())] = np.nan
     return found
 

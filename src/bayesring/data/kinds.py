@@ -26,7 +26,9 @@ class Choice(NamedTuple):
 
 
 def choose_by_values(values: FloatArray) -> Choice:
-    """The likelihood as far as the values alone say."""
+    """The likelihood as far as the values alone say; without any, the fit says what is wrong."""
+    if not len(values):
+        return Choice("gaussian", [])
     whole = bool(np.all(values % 1 == 0))
     levels = np.unique(values) if whole else values[:0]
     binary = np.array_equal(levels, [0.0, 1.0])

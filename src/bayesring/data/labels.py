@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import re
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from bayesring.data.sites import Sites
 from bayesring.model.types import IntArray
-from bayesring.wording import as_text
+from bayesring.wording import as_text, shown
 
 KINDS = {
     "U": "text",
@@ -36,6 +37,8 @@ NUMBERS = (int, float, np.integer, np.floating, Decimal)
 """Python types of numbers; booleans are integers, too."""
 DATE_UNITS = ("D", "s", "ms", "us")
 """Units of time for dates, coarsest first; nanoseconds if none is fine enough."""
+HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character beyond 16 bits, which no file can hold."""
 LONGEST, LARGEST, PADDING = 10_000, 2**30, 32
 """Maximum characters of a text key. Maximum bytes of all labels of a mode, each padded to the
 longest, unless they are at most this many times the size of the texts."""
@@ -165,6 +168,8 @@ def bad_text(texts: Collection[str]) -> tuple[int, str] | None:
     for place, text in enumerate(texts):
         if "\0" in text:
             return place, "holds text with a NUL character, which keys may not contain,"
+        if HALF.search(text):
+            return place, f"holds the text {shown(text)}, which is not valid Unicode,"
         if longest > room and len(text) > room:
             return place, (
                 f"holds a text of {len(text):,} characters, but a key may have at most {room:,},"

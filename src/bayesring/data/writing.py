@@ -37,6 +37,8 @@ TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp")
 """Names of temporary files, with the name they will be renamed to."""
 SECONDS_TO_LOCK = 10
 """Age from which an unlocked temporary file is considered abandoned."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors that say that a file has no room."""
 MOST_LINKS = 40
 """Maximum number of symbolic links followed in a row, as on Linux."""
 SPECIAL = (
@@ -101,7 +103,12 @@ def replacing(path: str | os.PathLike[str], folder_format: str | None = None) ->
             _keep_rights(place, temporary, stat.S_IRUSR | stat.S_IWUSR)
         else:
             _try_to_create(text, place)
-        yield temporary
+        try:
+            yield temporary
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise _refusal(text, error) from None
         try:
             _flush(temporary)
             _keep_rights(place, temporary)
@@ -165,7 +172,7 @@ def _text(path: str | os.PathLike[str]) -> str:
     if not isinstance(text, str):
         raise TypeError(f"path must be a str or a pathlib.Path, got {shown(path)}.")
     if not text:
-        raise ValueError("path is empty, but the name of a file to write is required.")
+        raise ValueError("path is empty, but the name of a file or folder to write is required.")
     if "\0" in text:
         raise ValueError(f"path must not contain a NUL character, got {text!r}.")
     try:

@@ -2,15 +2,17 @@
 
 With some damaged footers, Arrow aborts the whole process when asked about a column of a row group.
 This module therefore reads what must be known before rows are read: a Thrift struct in the compact
-protocol, parsed with bounds checks and a depth limit. Everything else is skipped.
+protocol, parsed with bounds checks and a depth limit. Everything else is skipped. Headers of pages
+are looked at for their sizes alone, since Arrow clears as much memory as they say.
 """
 
 from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 MAGIC = b"PAR1"
 TAIL = 8
@@ -28,6 +30,13 @@ FOOTER: dict[int, Any] = {
     4: [{1: [{3: COLUMN}], 3: 6}],
 }
 """Required fields by number: a type, a struct of fields, or a list of either."""
+PAGE: dict[int, Any] = {2: 5, 3: 5}
+"""Fields of a page: bytes uncompressed and in the file."""
+HEAD, LARGE_PAGE, LARGE_FILE = 4096, 2**26, 2**28
+"""Bytes of a header that are looked at; uncompressed, of pages that are not suspected; of files
+that may have such pages."""
+MOST_PAGES = 100_000
+"""Pages of a file that are looked at; files of so few bytes have fewer, unless they are made to."""
 
 
 class ColumnChunk(NamedTuple):
@@ -38,6 +47,9 @@ class ColumnChunk(NamedTuple):
     n_values: int
     bytes_uncompressed: int
     has_dictionary: bool
+    begin: int
+    end: int
+    """Its place in the file."""
 
 
 class RowGroup(NamedTuple):
@@ -63,8 +75,12 @@ def read_footer(path: str | os.PathLike[str]) -> list[RowGroup]:
         if last < len(MAGIC):
             raise ValueError(f"its footer of {length:,} bytes is longer than the file")
         file.seek(last)
-        found = Walk(file.read(length)).struct(FOOTER)
-    return _row_groups(found, last)
+        groups = _row_groups(Walk(file.read(length)).struct(FOOTER), last)
+        left = iter(range(MOST_PAGES))
+        for number, group in enumerate(groups if size < LARGE_FILE else ()):
+            for column in group.columns:
+                _check_pages(file, column, number, left)
+    return groups
 
 
 def sum_of_footer(path: str | os.PathLike[str]) -> int:
@@ -110,7 +126,34 @@ def _column(chunk: dict[int, Any], group: int, last: int) -> ColumnChunk:
         )
     n_values = _counted(own, 5, f"the values of {where}")
     n_bytes = _counted(own, 6, f"the bytes of {where}")
-    return ColumnChunk(path, n_values, n_bytes, bool(own.get(11)))
+    return ColumnChunk(path, n_values, n_bytes, bool(own.get(11)), begin, end)
+
+
+def _check_pages(file: BinaryIO, column: ColumnChunk, group: int, left: Iterator[int]) -> None:
+    """Refuse a page that claims to be larger than all pages of its column together.
+
+    As many are looked at as there are numbers `left`. What else may be wrong with a page, or a
+    header too long to be looked at, is left to Arrow.
+    """
+    place = column.begin
+    while place < column.end and next(left, None) is not None:
+        file.seek(place)
+        head = Walk(file.read(min(HEAD, column.end - place)))
+        try:
+            page = head.struct(PAGE)
+        except ValueError:
+            return
+        unpacked, packed = page.get(2, 0), page.get(3, 0)
+        all_unpacked, all_packed = column.bytes_uncompressed, column.end - column.begin
+        for claimed, all_pages in ((unpacked, all_unpacked), (packed, all_packed)):
+            if claimed > max(all_pages, LARGE_PAGE):
+                raise ValueError(
+                    f"a page of column {column.path[:100]!r} in row group {group} claims to have "
+                    f"{claimed:,} bytes, but all of them have {all_pages:,}"
+                )
+        if packed <= 0:
+            return
+        place += head.place + packed
 
 
 def _wanted(struct: dict[int, Any], field: int, what: str) -> Any:
@@ -131,6 +174,11 @@ class Walk:
 
     def __init__(self, content: bytes) -> None:
         self._content, self._place = content, 0
+
+    @property
+    def place(self) -> int:
+        """Bytes read so far."""
+        return self._place
 
     def struct(self, wanted: dict[int, Any], depth: int = 0) -> dict[int, Any]:
         """The required fields of a struct that are present, by number."""
