@@ -184,3 +184,10 @@ def test_classifiers_are_for_two_classes_however_they_begin(rng):
     ring = TensorRingClassifier(1, likelihood="auto", inference="online-em", progress=False)
     with pytest.raises(ValueError, match="likelihood must be 'bernoulli'"):
         ring.partial_fit(data.coords, data.values, classes=[0, 1], shape=SHAPE)
+
+
+def test_without_values_there_is_nothing_to_choose_by():
+    """What is wrong is said by who looks for values."""
+    assert choose_by_values(np.zeros(0)) == ("gaussian", [])
+    with pytest.raises(ValueError, match="no value at all"):
+        bayesring.complete(np.full((3, 4, 2), np.nan), progress=False)

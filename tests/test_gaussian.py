@@ -8,7 +8,7 @@ from scipy.stats import gamma, kstest, norm
 
 from bayesring.data.moments import moments_of
 from bayesring.likelihoods.gaussian import Gaussian, draw_truncated_gamma
-from bayesring.model.tails import LEVELS, NORMAL_TAILS
+from bayesring.model.tails import LEVELS, NORMAL_TAILS, PSEUDO, PSEUDO_SIZES, shrunk
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,16 @@ def test_tails_make_intervals_cover_errors_that_are_not_normal(rng):
     plain = Gaussian(max_precision=likelihood.max_precision)
     ends = [plain.quantile(tail, fitted, tau)[0] for tail in (0.25, 0.75)]
     assert np.mean((ends[0] <= new) & (new <= ends[1])) > 0.6
+
+
+@pytest.mark.parametrize("size", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("n", [50, 1_000])
+def test_tails_of_values_that_are_normal_have_the_size_derived(n, size):
+    """Seen to fail: the size by another level than the one its quantile has."""
+    scores = size * norm.ppf(0.5 + 0.5 * (np.arange(n) + 0.5) / n)
+    own = (n * size + PSEUDO_SIZES) / (n + PSEUDO_SIZES)
+    expected = (n * size + PSEUDO * own) / (n + PSEUDO)
+    np.testing.assert_allclose((shrunk(scores) / NORMAL_TAILS)[19:95], expected, rtol=0.02)
 
 
 def test_few_held_out_values_leave_the_tails_nearly_normal(rng):

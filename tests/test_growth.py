@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -67,6 +68,23 @@ def test_less_than_a_doubling_has_to_gain_less():
         assert (found[-1], ended) == (taken, True)
 
 
+def test_where_larger_rings_widen_intervals_ample_data_begin_with_one_strand():
+    """And a doubling has to gain 2 %; with few data all is as for others."""
+    wide, narrow = JointGrowth(widening=True, sparse=4), JointGrowth(sparse=4)
+    few, ample = 60 / 3 * 30 - 1, 60 / 3 * 30
+    for policy in (wide, narrow):
+        sparse = policy.for_data((10, 10, 10), few)
+        assert (sparse.initial, sparse.gain) == (4, 0.01)
+    assert narrow.for_data((10, 10, 10), ample) == narrow
+    found = wide.for_data((10, 10, 10), ample)
+    assert (found.initial, found.gain) == (1, 0.02)
+    assert found.for_data((10, 10, 10), ample) == found
+    assert found.start(3).strands == 1
+    for share, best in ((0.021, 2), (0.019, 1)):
+        losses = [1.0] * 2 + [1 - share] * 4 + [1.0] * 8
+        assert search(losses, replace(found, fewest=1, density=100.0))[0][-1] == best
+
+
 def test_a_few_values_that_nothing_predicts_do_not_choose_the_size():
     """Three of 400 losses are large, and larger in the ring that predicts all others better."""
     policy = JointGrowth(fewest=1, density=100.0)
@@ -92,11 +110,25 @@ def test_a_million_labels_may_not_have_many_entries_each():
     assert [each.strands for each in policy.sizes((400_000, 30, 20), 400_000)] == [2, 3]
 
 
+def test_few_data_take_no_strands_from_a_ring_that_begins_with_more():
+    assert JointGrowth(initial=8).for_data((9, 9, 9), 5).initial == 8
+    assert JointGrowth(initial=2, sparse=4).for_data((9, 9, 9), 5).initial == 4
+
+
+def test_small_tensors_have_small_rings():
+    """With few observations, half as many entries as there are cells, and no more."""
+    policy = JointGrowth()
+    assert policy.limit((8, 7, 6), 50) == 2, "168 entries in 21 slices"
+    assert policy.limit((10, 9, 8), 100) == 3
+    assert policy.limit((15, 12, 10), 50) == 5
+    assert policy.limit((8, 7, 6), 336) == 12, "many observations allow more"
+
+
 def test_without_held_out_values_strands_grow_to_the_limit():
     """At most 3 x 400 / 18 = 66 entries per slice, or a quarter of it for binary values."""
     assert search([None] * 5, JointGrowth()) == ([4, 8, 16, 16, 16], True)
     assert search([None] * 5, JointGrowth(density=4.0)) == ([4, 8, 16, 22, 22], True)
-    assert search([None] * 3, JointGrowth(), n=100) == ([4, 5, 5], True)
+    assert search([None] * 3, JointGrowth(), n=100) == ([4, 4, 4], True)
 
 
 def test_resized_rings_keep_their_first_strands(rng):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bayesring import TensorRing, load
+from bayesring import TensorRing, TensorRingClassifier, load
 from bayesring.priors import Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
 from tests.hostile_models import members_of, zipped
 
@@ -195,6 +195,39 @@ def test_unknown_arrays_are_refused(tmp_path, name, message):
         load(tmp_path / "altered.ring")
 
 
+def test_chains_have_the_same_traces(tmp_path):
+    """Seen to fail: `diagnostics` ended with a KeyError."""
+    members = members_of(GIBBS.read_bytes())
+    del members["1/trace noise.npy"]
+    (tmp_path / "altered.ring").write_bytes(zipped(members))
+    with pytest.raises(ValueError, match="the traces of chain 1 are not those of chain 0"):
+        load(tmp_path / "altered.ring")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["yes", "no"], "must be different and sorted"),
+        (["no", "no"], "must be different and sorted"),
+        (["a", "b", "c"], "must be two labels"),
+    ],
+)
+def test_classes_are_checked(tmp_path, labels, message):
+    """Swapped, every probability would be that of the other class."""
+    path, cells = tmp_path / "model.ring", [[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1]]
+    ring = TensorRingClassifier(1, warmup=2, draws=3, chains=1, progress=False)
+    ring.fit(cells, ["yes", "no", "no", "yes"]).save(path)
+    members, buffer = members_of(path.read_bytes()), io.BytesIO()
+    np.save(buffer, np.array(labels))
+    members["classes/labels.npy"] = buffer.getvalue()
+    path.write_bytes(zipped(members))
+    with pytest.raises(ValueError, match=message):
+        load(path)
+
+
+OF_MODE_3 = {"class": "Gaussian", "noise_by": 3, "group_mode": 3, "caps": [1.0, 1.0]}
+
+
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
@@ -225,6 +258,10 @@ def test_unknown_arrays_are_refused(tmp_path, name, message):
         (("likelihood",), {"class": "Fixed"}, "'likelihood' in the description must be a Likelih"),
         (("fitted likelihood", "tails"), ["a"] * 99, "'tails' of Gaussian must be a list of fini"),
         (("fitted likelihood", "alpha0"), 10**400, "'alpha0' of Gaussian must be a finite number"),
+        (("fitted likelihood",), OF_MODE_3, "noise_by refers to mode 3, which is not there"),
+        (("prior", "share"), [[0, 3]], "which are no pairs of equal modes"),
+        (("prior", "share"), [[0, 1]], "which are no pairs of equal modes"),
+        (("symmetric",), [[0, 1]], "which are not shared"),
     ],
 )
 def test_descriptions_are_checked(tmp_path, place, value, message):

@@ -12,6 +12,7 @@ from bayesring.infer import chains, length
 from bayesring.infer.length import WINDOW, Deadline, Length, Stage, settled, stands_still
 from bayesring.infer.precision import answer_error
 from bayesring.likelihoods import Bernoulli, Gaussian
+from bayesring.model.growth import JointGrowth
 from tests.models import random_coords
 
 SHAPE = (8, 9, 7)
@@ -150,6 +151,14 @@ def test_more_noise_takes_no_longer_than_the_limit(monkeypatch):
     assert len(ring.trace_[0].log_likelihood) - ring.warmup_ == 130
 
 
+def test_chains_that_disagree_for_good_end_at_the_second_look(monkeypatch):
+    """Not at the first, where half of the draws are too few to say so."""
+    monkeypatch.setattr(chains, "enough", lambda *_: False)
+    monkeypatch.setattr(chains, "answer_error", lambda *_: 1.0)
+    ring = TensorRing(2, **SHORT | {"chains": 1}).fit(*table(300))
+    assert len(ring.trace_[0].log_likelihood) - ring.warmup_ == 75
+
+
 def test_draws_without_a_number_are_spread_evenly(monkeypatch):
     from bayesring.infer import chain
 
@@ -178,6 +187,37 @@ def test_all_chains_together_choose_one_size(monkeypatch):
     values = (ring.held_out_.values - ring.posterior_.location) / ring.posterior_.scale
     for predictions, losses in seen:
         np.testing.assert_allclose(losses, (values - np.mean(predictions, axis=0)) ** 2)
+
+
+def test_weights_count_when_chains_choose_a_size(rng, monkeypatch):
+    """A held-out row of weight three says as much of a size as three rows."""
+    seen, judge = [], chains.Ensemble._losses
+
+    def noted(self, look):
+        pooled = np.mean([each.looks[look - 1] for each in self.chains], axis=0)
+        seen.append((self._held, pooled, judge(self, look)))
+        return seen[-1][2]
+
+    monkeypatch.setattr(chains.Ensemble, "_losses", noted)
+    coords, values = table()
+    weight = rng.integers(1, 4, len(values))
+    ring = TensorRing(**SHORT | {"draws": 5, "max_time": 1e-9})
+    ring.fit(coords, values, sample_weight=weight)
+    for held, pooled, losses in seen:
+        own = held.given.weight
+        assert np.ptp(own) > 0
+        np.testing.assert_allclose(losses, (held.values - pooled) ** 2 * own / own.mean())
+    assert seen
+
+
+def test_growth_that_has_no_time_to_end_goes_back_to_the_best_size(monkeypatch):
+    """A given warm-up may end while the chains try a larger ring, which has failed once."""
+    monkeypatch.setattr(
+        JointGrowth, "judge", lambda self, growth, losses: growth._replace(place=1, failed=1)
+    )
+    ring = TensorRing(JointGrowth(), **SHORT | {"warmup": 80, "draws": 3}).fit(*table())
+    assert {tuple(trace.rank[30]) for trace in ring.trace_} == {(8, 8, 8)}
+    assert {draws.strands for draws in ring.posterior_.chains} == {2}
 
 
 def test_time_that_is_up_ends_every_stage():
@@ -222,3 +262,8 @@ def test_wrong_limits_of_time_are_refused(wrong):
         TensorRing(max_time=wrong).fit([[0, 0, 0]], [1.0])
     with pytest.raises(ValueError, match="warmup must be 'auto' or an integer"):
         TensorRing(warmup="long").fit([[0, 0, 0]], [1.0])
+
+
+def test_a_time_too_long_for_a_float_is_no_limit():
+    found = TensorRing(max_time=10**400, **SHORT | {"draws": 5}).fit(*table())
+    assert found.posterior_.n_draws > 0

@@ -310,4 +310,4 @@ def test_strands_are_limited_by_what_the_data_can_tell(rng):
     assert grow(rng, [], 40, 16) == 16
     assert grow(rng, [], 40, 16, density=4.0) == 22
     assert grow(rng, [], 40, 16, density=9.0) == 25
-    assert grow(rng, [], 20, 4, Bernoulli()) == 5
+    assert grow(rng, [], 20, 4, Bernoulli()) == 4

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from bayesring import TensorRing
+from bayesring.data.observations import in_order
 from bayesring.infer import selfcheck
+from bayesring.likelihoods import Gaussian
 from bayesring.model import ring
 from tests.models import random_coords
 
@@ -79,6 +81,35 @@ def test_one_seed_one_answer_on_any_number_of_threads():
     one, two = fit(4, n_jobs=1, draws=20).check(), fit(4, n_jobs=2, draws=20).check()
     np.testing.assert_array_equal(one.ranks, two.ranks)
     assert one.sentence == two.sentence
+
+
+def test_a_truth_above_all_draws_has_the_last_of_their_places(monkeypatch):
+    """One more than there are draws, spread evenly. Seen to fail: divided by one place more."""
+    model, own, calls = fit(4, draws=20), Gaussian.simulate, []
+
+    def simulated(self, rng, fitted, *rest):
+        calls.append(fitted)
+        values = own(self, rng, fitted, *rest)
+        return values if len(calls) == 1 else np.full_like(values, -np.inf)
+
+    monkeypatch.setattr(Gaussian, "simulate", simulated)
+    posterior = model.posterior_
+    data = in_order(model.observed_)
+    standard = (data.values - posterior.location) / posterior.scale
+    checked = selfcheck.CheckedFit(
+        posterior.chains,
+        SHAPE,
+        posterior.likelihood,
+        model.prior_,
+        data._replace(values=standard),
+        seed=1,
+        scans=2 * 20,
+        n_fits=2,
+    )
+    ranks = selfcheck.refit(checked, 0)
+    assert len(calls) == 1 + 10, "half of 20 scans"
+    assert ranks.min() >= 10 / 11
+    assert ranks.max() > 1 - 0.1 / 11
 
 
 def test_online_em_can_be_checked_too():

@@ -77,6 +77,17 @@ def test_new_stations_are_predicted_from_their_neighbours(rng, tmp_path):
     assert error(more, table[new]) < 0.6 * error(ring, table[new])
 
 
+def test_suggestions_know_where_new_stations_lie(rng):
+    """They are as uncertain as predictions of the same cells say; seen to fail without places."""
+    table, known = map_table(rng)
+    new = table.station >= "s032"
+    ring = fit(table[known & ~new])
+    cells = table[new].drop(columns=["truth", "y"])
+    found = ring.suggest(len(cells), cells)["std"].to_numpy()
+    _, expected = ring.predict(cells, return_std=True, noise=False)
+    np.testing.assert_allclose(found, np.sort(expected)[::-1], rtol=1e-5)
+
+
 def test_predictions_belong_to_their_stations(rng):
     """Slices stand in another order during a fit, and the answer is for the right ones."""
     table, known = map_table(rng)

@@ -121,6 +121,8 @@ class Growing(Predicting):
             return fit(  # type: ignore[no-any-return]
                 X, y, shape=shape, positions=positions, features=features, **extras
             )
+        keep = Keep(checkpoint, checkpoint_every)
+        keep.check()
         posterior, settings = self.posterior_, self._settings(self.labels_.names, self.seed_)
         data, labels = inputs.observe_more(
             X, y, shape, self.labels_, posterior.shape, extras, posterior.likelihood
@@ -133,7 +135,6 @@ class Growing(Predicting):
         prior = rebound(self.prior_, axes)
         model = settings.model._replace(likelihood=posterior.likelihood, prior=prior)
         everything = joined(self.observed_, data)
-        keep = Keep(checkpoint, checkpoint_every)
         estimates, drawn = fit_more(self.estimates_, data, model, settings, everything, keep, axes)
         # only here, at the end, anything changes
         self.posterior_ = replace(posterior, shape=data.shape, chains=tuple(drawn))

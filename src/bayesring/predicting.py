@@ -223,8 +223,9 @@ class Predicting(Inspecting):
     ) -> FloatArray:
         """Joint predictive draws (n_draws, n), noise included; each row is one draw of all cells.
 
-        Their quantiles are the ends of `predict_interval` at every level, up to chance. The same
-        every time, unless `random_state` says otherwise. `exposure` is as for `predict`.
+        Their quantiles are the ends of `predict_interval`, up to chance; where draws fall into
+        separate groups, a few samples may lie between the groups. The same every time, unless
+        `random_state` says otherwise. `exposure` is as for `predict`.
 
         Returns
         -------

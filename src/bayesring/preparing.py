@@ -77,6 +77,7 @@ def settled(settings: Settings, prepared: Prepared, share: Any) -> tuple[Setting
         check_carried(data.given, likelihood)
     else:
         data.check(likelihood)
+    settings = settings.sized(data.shape, data.n)
     settings.check_ring_fits(data.shape, data.n)
     axes = with_features(axes_of(labels, data.shape), described)
     settings = ordered(settings, axes, labels.names, data.n)
@@ -93,6 +94,7 @@ def settled_for_rows(settings: Settings, survey: Survey, share: Any) -> Settings
         settings.model.likelihood.units_from(survey.moments)
     except ValueError as error:  # of the smallest and the largest value, which have no row
         raise ValueError(re.sub(r" in row \d+", "", str(error))) from None
+    settings = settings.sized(survey.shape, survey.n_observed)
     return settings.bound(survey.moments, names, survey.shape)
 
 

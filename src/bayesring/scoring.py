@@ -26,9 +26,10 @@ class Scoring(Predicting):
     def log_score(self, X: Any, y: Any = None) -> FloatArray:
         """log 1/S sum_s p(y_n | f_s, .) of every row, (n,): how well its value was foretold.
 
-        A log density in the units of the data, or a log probability if values are discrete. If `X`
-        is a table, it may contain the values, in the value column of the fit. `bayesring.compare`
-        tells models apart by these scores.
+        A log density in the units of the data, or a log probability if values are discrete. It is
+        that of the model as sampled: calibration by held-out values, which intervals and `sample`
+        follow, does not enter. If `X` is a table, it may contain the values, in the value column of
+        the fit. `bayesring.compare` tells models apart by these scores.
 
         Returns
         -------
@@ -47,7 +48,8 @@ class Scoring(Predicting):
         """log p(y_n | f_s, .) of every row for every draw, (chains, draws, n).
 
         A log density in the units of the data, or a log probability if values are discrete or
-        known by their ends only. `X` and `y` are as for `log_score`. Without them, of the training
+        known by their ends only; that of the model as sampled, not calibrated, as LOO and WAIC
+        need it. `X` and `y` are as for `log_score`. Without them, of the training
         values in the order of `observed_`, with what else is known of these: their exposures and
         errors, and a row of weight w counts w times; equal rows have become one. If chains were
         interrupted, as many draws of each as of the shortest.

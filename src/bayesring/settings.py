@@ -34,6 +34,8 @@ from bayesring.model.types import Moments, RingSize
 from bayesring.priors import Circular, Fixed, ModePrior, NormalWishart, RingPrior, Spatial
 from bayesring.wording import shown
 
+LONGEST = 1e9
+"""Seconds of a run that might as well be endless."""
 LIKELIHOODS: dict[str, Callable[[], Likelihood]] = {
     "gaussian": Gaussian,
     "student-t": StudentT,
@@ -116,6 +118,14 @@ class Settings(NamedTuple):
         """The settings with a likelihood that knows the values and the modes."""
         likelihood = self.model.likelihood.bind(moments, names, shape)
         return self._replace(model=self.model._replace(likelihood=likelihood))
+
+    def sized(self, shape: tuple[int, ...], n: int) -> Settings:
+        """The settings with a search for a size that begins where it should with so much data."""
+        likelihood, _, policy = self.model
+        if not isinstance(policy, StrandGrowth):
+            return self
+        policy = policy.for_data(shape, n * likelihood.information)
+        return self._replace(model=self.model._replace(policy=policy))
 
     def facts(self) -> dict[str, str]:
         """Everything but the data that a result depends on, as text."""
@@ -200,7 +210,7 @@ def resolve(parameters: Mapping[str, Any], names: Sequence[str] = ()) -> Setting
             "update='slice'."
         )
     return Settings(
-        Model(likelihood, prior, _policy(given["rank"], given["warmup"], given["inference"])),
+        Model(likelihood, prior, _policy(given, likelihood)),
         _order(given["order"], given["prior"], names),
         given["inference"],
         Method(update, dtype=given["dtype"]),
@@ -223,7 +233,7 @@ def _seconds(value: Any) -> float | None:
     number = isinstance(value, (int, float, np.integer, np.floating))
     if not number or isinstance(value, bool) or not value > 0:
         raise ValueError(f"max_time must be None or a positive number, got {shown(value)}.")
-    return float(value)
+    return float(min(value, LONGEST))
 
 
 def _refuse_unused(given: Mapping[str, Any]) -> None:
@@ -337,20 +347,22 @@ def _named(
     return value
 
 
-def _policy(rank: Any, warmup: Any, inference: str) -> RankPolicy:
+def _policy(given: Mapping[str, Any], likelihood: Likelihood) -> RankPolicy:
+    rank = given["rank"]
     if isinstance(rank, str):
         if rank != "auto":
             raise unknown_name("rank", rank, ["auto"], "a number, or one number per bond")
-        together = isinstance(warmup, str) and inference == "gibbs"
-        return JointGrowth() if together else StrandGrowth()
+        together = isinstance(given["warmup"], str) and given["inference"] == "gibbs"
+        if together:
+            return JointGrowth(sparse=likelihood.fewest_strands, widening=likelihood.strands_widen)
+        return StrandGrowth(sparse=likelihood.fewest_strands)
     if hasattr(rank, "adapt"):
         return rank  # type: ignore[no-any-return]
     try:
         numbers = np.atleast_1d(rank).tolist()
-        given = tuple(numbers) if np.ndim(rank) else numbers[0]
-    except ValueError:
-        given = rank
-    return FixedRank(given)
+    except ValueError:  # a ragged list, which FixedRank refuses
+        return FixedRank(rank)
+    return FixedRank(tuple(numbers) if np.ndim(rank) else numbers[0])
 
 
 def seed_of(random_state: Any) -> int:

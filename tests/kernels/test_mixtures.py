@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm, t
 
+from bayesring.kernels.mixtures import _following, normal_mixture_quantiles
 from bayesring.likelihoods import Gaussian, StudentT
 from bayesring.model.tails import LEVELS, NORMAL_TAILS, level_of
 
@@ -83,3 +84,32 @@ def test_calibrated_tails_are_quantiles_of_another_level(rng):
         gap = lambda x: np.log(beyond(likelihood, x, fitted, tau, upper)[0] / tail)  # noqa: E731
         exact = brentq(gap, -14.0, 14.0, xtol=1e-12)
         assert likelihood.quantile(level, fitted, tau)[0] == pytest.approx(exact, abs=1e-7)
+
+
+def test_after_a_bisection_as_much_is_left_as_it_was_long():
+    """Halley's step from here leaves the bracket; what is left is not the cube of the bisection."""
+    sums, spread = (0.4, 0.1, -0.01), (1.0, 0.5)
+    place, left = _following(0.0, (0.0, 0.002), np.log(1e-3), sums, spread)
+    assert (place, left) == pytest.approx((0.001, 0.002))
+    place, left = _following(0.0, (0.0, 100.0), np.log(0.39), sums, spread)
+    assert 0.0 < left < place, "a step within the bracket leaves about its cube"
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_between_draws_far_apart_quantiles_are_at_the_nearer_ones(side):
+    """Half of the mixture lies beyond every place of the gap. Seen to fail: the middle of it."""
+    centres, roots = np.array([[0.0, 1000.0]]), np.ones(2)
+    tails, scores = np.array([0.5]), np.array([0.0])
+    [[found]] = normal_mixture_quantiles(tails, scores, np.array([side]), centres, roots)
+    assert abs(found - (0.0 if side > 0 else 1000.0)) < 10.0
+
+
+@pytest.mark.parametrize("degrees", [300.0, 1e3, 1e10])
+def test_draws_further_apart_than_a_tail_of_t_reaches(degrees):
+    """Seen to fail: a division by zero, where the tail is less than any float."""
+    centres, pairs = np.array([[0.0], [1.0]]), np.array([[1e6, degrees], [1e6, 4.0]])
+    nuisance = np.tile(pairs, StudentT().initial_nuisance().size // 2)
+    for level in (0.01, 0.3, 0.7, 0.99):
+        found = StudentT().quantile(level, centres, nuisance)
+        reached = beyond(StudentT(), found, centres, nuisance, level > 0.5)
+        np.testing.assert_allclose(reached, min(level, 1 - level), rtol=2e-6)

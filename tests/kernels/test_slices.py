@@ -173,15 +173,19 @@ def test_single_observations_are_drawn_as_any_others(rng, entries, dtype):
         np.testing.assert_allclose(together[2], a.T @ shift, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e308], ids=["nan", "inf", "overflow"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1.7e308], ids=["nan", "inf", "overflow"])
 def test_single_observations_that_cannot_be_drawn_are_not_numbers(rng, wrong):
-    """The slice of such an observation, and no other, and sums leave it out."""
+    """The slice of such an observation, and no other, and sums leave it out.
+
+    Without noise and with a prior mean of zero, nothing but 1 + w q'q overflows.
+    """
     shape = (kernel.MANY + 9, 4, 5)
     cores, weights, *_, prior = problem(rng, shape, SINGLES[20], 0, 10)
     n = shape[0]
     others = np.stack([rng.integers(0, each, n) for each in shape[1:]]).astype(np.int32)
     weight, shift = rng.gamma(2.0, size=n), rng.standard_normal(n)
-    noise = rng.standard_normal((n, 20))
+    noise, prior = rng.standard_normal((n, 20)), (*prior[:2], np.zeros((1, 20)), prior[3])
+    noise[40] = 0.0
     given = *ring.flatten(cores), 0, others, np.arange(n + 1)
     right, *_ = kernel.draw_slices(*given, weight, shift, weights, *prior, noise)
     assert np.isfinite(right).all()

@@ -149,56 +149,11 @@ def normal_mixture_quantiles(tails, scores, sides, centres, roots):
 
 
 @njit(**OPTIONS)
-def _upper_tail(z):
-    """1 - Phi(z), by the same table."""
-    size = abs(z)
-    if size >= FARTHEST:
-        return 0.0 if z > 0.0 else 1.0
-    place = size * STEPS
-    k = int(place)
-    u = place - k
-    low, down_low = UPPER_TAILS[2 * k], UPPER_TAILS[2 * k + 1]
-    high, down_high = UPPER_TAILS[2 * k + 2], UPPER_TAILS[2 * k + 3]
-    gap = high - low
-    cubic = (down_low - gap) * (1.0 - u) - (down_high - gap) * u
-    tail = low + u * gap + u * (1.0 - u) * cubic
-    return tail if z >= 0.0 else 1.0 - tail
-
-
-@njit(**OPTIONS)
-def normal_mixture_tails(places, centres, roots):
-    """What lies beyond `places` (k,) of each row's mixture, in its deviations from its mean.
-
-    Of the lower half of the places, mean_s Phi((x - centres[n, s]) roots[s]); of the others, one
-    less that, so that neither is lost to rounding. Returns x and tails, (n, k) each.
-    """
-    n, draws = centres.shape
-    noise = 0.0
-    for s in range(draws):
-        noise += 1.0 / (roots[s] * roots[s] * draws)
-    x, tails = np.empty((n, places.size)), np.empty((n, places.size))
-    for i in range(n):
-        row = centres[i]
-        mean = square = 0.0
-        for s in range(draws):
-            mean += row[s]
-        mean /= draws
-        for s in range(draws):
-            square += (row[s] - mean) ** 2
-        spread = math.sqrt(square / draws + noise)
-        for k in range(places.size):
-            x[i, k] = mean + places[k] * spread
-            side = 1.0 if places[k] >= 0.0 else -1.0
-            total = 0.0
-            for s in range(draws):
-                total += _upper_tail(side * (x[i, k] - row[s]) * roots[s])
-            tails[i, k] = total / draws
-    return x, tails
-
-
-@njit(**OPTIONS)
 def _between(value, knots, images):
-    """Piecewise linear function through (knots, images), its first and last piece prolonged."""
+    """Piecewise linear function through (knots, images), its first and last piece prolonged.
+
+    Where knots are equal, the first of their images.
+    """
     low, high = 0, knots.size - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -206,8 +161,10 @@ def _between(value, knots, images):
             low = middle
         else:
             high = middle
-    slope = (images[high] - images[low]) / (knots[high] - knots[low])
-    return images[low] + slope * (value - knots[low])
+    gap = knots[high] - knots[low]
+    if gap <= 0.0:
+        return images[low]
+    return images[low] + (images[high] - images[low]) / gap * (value - knots[low])
 
 
 @njit(**OPTIONS)
@@ -217,17 +174,17 @@ def remap(samples, x, scores, sizes, new_sizes):
     Parameters
     ----------
     samples : (draws, n)
-    x, scores : (n, k), places and their normal scores, both increasing along rows
+    x : (n, k), places with these `scores` (k,), both increasing
     sizes, new_sizes : |z| from zero on, and t of it; beyond the last, t is proportional to z
     """
     moved = np.empty_like(samples)
     last = new_sizes[-1] / sizes[-1]
     for i in range(samples.shape[1]):
         for s in range(samples.shape[0]):
-            z = _between(samples[s, i], x[i], scores[i])
+            z = _between(samples[s, i], x[i], scores)
             size = abs(z)
             new = size * last if size >= sizes[-1] else _between(size, sizes, new_sizes)
-            moved[s, i] = _between(math.copysign(new, z), scores[i], x[i])
+            moved[s, i] = _between(math.copysign(new, z), scores, x[i])
     return moved
 
 
@@ -236,6 +193,8 @@ def _far_tail(size, degrees, own):
     """Tail and density of t beyond the table `own`: z^-nu (a + b / z^2), as at its last value."""
     last = HALF * LAST / (CELLS - LAST)
     tail, slope = own[2 * LAST], own[2 * LAST + 1] * CELLS * HALF / (last + HALF) ** 2
+    if tail <= 0.0:  # of many degrees, as of the normal, nothing is left so far out
+        return 0.0, 0.0
     rest = 0.5 * (-slope * last / tail - degrees)
     ratio = last / size
     power = tail * ratio**degrees

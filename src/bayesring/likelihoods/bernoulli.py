@@ -50,8 +50,12 @@ class Bernoulli(Likelihood):
     binary: ClassVar[bool] = True
     positive_nuisance: ClassVar[bool] = False
     slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"scale": 1.2, "extra_degrees": 4.5}
+        {"scale": 1.2, "extra_degrees": 5.0}
     )
+    fewest_strands: ClassVar[int] = 4
+    """Log odds have no units, so their size comes from the prior, and under the prior a ring of
+    fewer strands has smaller ones: its intervals would be too narrow unless data are ample."""
+    strands_widen: ClassVar[bool] = True
 
     intercept: bool = True
     spread: float = 3.0

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import gammainc, gammaln, ndtr
 
-from bayesring.kernels.mixtures import normal_mixture_quantiles, normal_mixture_tails
+from bayesring.kernels.mixtures import normal_mixture_quantiles
 from bayesring.likelihoods.real_valued import Ends, RealValued
 from bayesring.model import latent
 from bayesring.model.grouped_noise import COMMON, GroupedNoise
-from bayesring.model.tails import PLACES, PSEUDO, shrunk
+from bayesring.model.tails import PSEUDO, shrunk
 from bayesring.model.truncated_gamma import draw_truncated_gamma
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments, WorkingResponse
 
@@ -319,16 +319,6 @@ class Gaussian(RealValued):
         for rows, roots in self._roots(nuisance, given, len(columns)):
             found[:, rows] = normal_mixture_quantiles(*asked, columns[rows], roots)
         return found
-
-    def tail_table(
-        self, fitted: FloatArray, nuisance: FloatArray, given: Given
-    ) -> tuple[FloatArray, FloatArray]:
-        """The same by a table of the normal."""
-        columns = np.ascontiguousarray(fitted.T)
-        x, beyond = np.empty((2, len(columns), PLACES.size))
-        for rows, roots in self._roots(nuisance, given, len(columns)):
-            x[rows], beyond[rows] = normal_mixture_tails(PLACES, columns[rows], roots)
-        return x, beyond
 
     def _roots(self, nuisance: FloatArray, given: Given, n: int) -> list[tuple[Any, FloatArray]]:
         """Cells with equal noise, and the roots of its precision in every draw."""

@@ -180,6 +180,11 @@ class Likelihood(ABC):
     """Parameters of the `NormalWishart` prior that goes with this likelihood by default: how large
     the slices may be before anything is seen, and how sure that is."""
 
+    fewest_strands: ClassVar[int] = 2
+    """Strands of the smallest ring that is tried where data, unless ample, choose its size."""
+    strands_widen: ClassVar[bool] = False
+    """Whether more strands make intervals wider though they predict no better."""
+
     def initial_nuisance(self) -> FloatArray:
         """Return the initial parameters of a chain."""
         return np.empty(0)

@@ -9,13 +9,13 @@ from math import inf
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from bayesring.kernels.mixtures import remap
 from bayesring.likelihoods.likelihood import Likelihood
 from bayesring.model import latent
 from bayesring.model import tails as calibrated_tails
-from bayesring.model.tails import LEVELS, NORMAL_TAILS, PLACES, SIZES, SMALLEST
+from bayesring.model.tails import KNOTS, LEVELS, NORMAL_TAILS, SIZES, SMALLEST
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments
 
 LARGEST = 1e304
@@ -175,34 +175,20 @@ class RealValued(Likelihood):
         """Deviation of a new observation over that of the mixture."""
         return calibrated_tails.stretch_of(self.tails)
 
-    def tail_table(
-        self, fitted: FloatArray, nuisance: FloatArray, given: Given
-    ) -> tuple[FloatArray, FloatArray]:
-        """Places around the mean of each mixture, and what lies beyond them, (n, k) each."""
-        mean, draws = fitted.mean(axis=0), range(len(fitted))
-        variance = fitted.var(axis=0) + self.variance(fitted, nuisance, given).mean(axis=0)
-        x = mean[:, None] + PLACES * np.sqrt(variance)[:, None]
-        beyond = np.empty_like(x)
-        for k, place in enumerate(PLACES):
-            side = 1.0 if place < 0 else -1.0  # the smaller tail, by symmetry of the noise
-            total = sum(
-                self.cdf(side * x[:, k], side * fitted[s], nuisance[s], given) for s in draws
-            )
-            beyond[:, k] = total / len(fitted)
-        return x, beyond
-
     def calibrated(
         self, samples: FloatArray, fitted: FloatArray, nuisance: FloatArray, given: Given = NOTHING
     ) -> FloatArray:
         """y with normal score z = Phi^-1(F(y)) in the mixture F goes to F^-1(Phi(t(z))).
 
-        z is tabulated at `PLACES` and linear between them, both ways: t(z) = z moves nothing.
+        F^-1(Phi(z)) is tabulated at `KNOTS` and linear between them, both ways: t(z) = z moves
+        nothing, and draws far from the others move no sample beyond them. Where a gap between draws
+        lies between two knots, a few samples fall into the gap.
         """
         if not self.tails:
             return samples
-        x, beyond = self.tail_table(fitted, nuisance, given)
-        new_sizes = np.append(0.0, self.tails)
-        return np.asarray(remap(samples, x, calibrated_tails.scores_of(beyond), SIZES, new_sizes))
+        ends = Ends(ndtr(-np.abs(KNOTS)), np.where(KNOTS > 0, 1.0, -1.0))
+        x = np.ascontiguousarray(self.mixture_quantiles(ends, fitted, nuisance, given).T)
+        return np.asarray(remap(samples, x, KNOTS, SIZES, np.append(0.0, self.tails)))
 
     def concerns(self, nuisance: FloatArray) -> list[str]:
         """A message if tau sits at its bound, so that the ring would otherwise fit the noise."""

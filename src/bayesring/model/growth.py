@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -61,9 +61,11 @@ class JointGrowth(StrandGrowth):
 
     Parameters
     ----------
-    width, initial, density, fewest, most : as in `StrandGrowth`
+    width, initial, sparse, density, fewest, most : as in `StrandGrowth`
     every : scans between two looks
     gain : share by which a ring twice as large has to be better
+    widening : whether larger rings have wider intervals though they predict no better; if so, and
+        data are ample, the search begins with a single strand, and twice the gain is asked for
     still : share by which a loss may still fall from one look to the next when a size is taken
     patience : looks after which a size is taken or given up in any case
     tries : larger sizes that may fail in a row
@@ -71,9 +73,16 @@ class JointGrowth(StrandGrowth):
 
     every: int = 10
     gain: float = 0.01
+    widening: bool = False
     still: float = 0.02
     patience: int = 4
     tries: int = 2
+
+    def for_data(self, shape: tuple[int, ...], information: float) -> Self:
+        """The policy with a start and a gain that are right for so much data."""
+        if self.widening and self.is_ample(shape, information):
+            return replace(self, initial=1, gain=2 * JointGrowth.gain)
+        return super().for_data(shape, information)
 
     def adapt(self, state: RingState, look: Look) -> RingState:
         """Leave the state alone: size is for all chains to decide together, by `judge`."""

@@ -7,9 +7,9 @@ Changing the rank changes the target of the chain, so it stops before the first 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import exp
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from math import exp, prod
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from numpy.random import Generator
 
@@ -28,6 +28,12 @@ around it. Three leaves only what the data require.
 ALWAYS = 5 * 10**6
 """Entries of all slices up to which a ring may have its `fewest` per slice, whatever it is fitted
 to: with a million labels of one observation each, more would take hours and learn nothing."""
+SHARE_OF_CELLS = 0.5
+"""The same, as a share of the cells of the tensor: a ring with more entries would hardly be smaller
+than what it describes."""
+
+AMPLE = 60.0
+"""Entries per slice: data that allow so many say more about the size of a ring than its prior."""
 
 
 class Look(NamedTuple):
@@ -225,11 +231,13 @@ class StrandGrowth:
     ----------
     width : rank of every strand
     initial : number of strands to start from
+    sparse : the same for data that allow fewer than `AMPLE` entries per slice, see `for_data`
     every : scans between two looks
     tolerance : share by which the loss may rise
     density : maximum number of parameters per observation, times its information
     fewest, most : entries per slice that the ring may always reach, and never exceed; fewer than
-        `fewest` if all slices together would have more than `ALWAYS` entries
+        `fewest` if all slices together would have more than `ALWAYS` entries, or more than
+        `SHARE_OF_CELLS` of the cells of the tensor
 
     Examples
     --------
@@ -240,6 +248,7 @@ class StrandGrowth:
 
     width: int = 2
     initial: int = 2
+    sparse: int = 2
     every: int = 25
     tolerance: float = 0.05
     density: float = 3.0
@@ -248,10 +257,25 @@ class StrandGrowth:
 
     judges = True
 
+    def for_data(self, shape: tuple[int, ...], information: float) -> Self:
+        """The policy with as many strands to start from as are right for so much data."""
+        if self.is_ample(shape, information):
+            return self
+        return replace(self, initial=max(self.initial, self.sparse))
+
+    def is_ample(self, shape: tuple[int, ...], information: float) -> bool:
+        """Whether the data say more about the size of a ring than its prior."""
+        return self._allowed(shape, information) >= AMPLE
+
+    def _allowed(self, shape: tuple[int, ...], information: float) -> float:
+        """Entries per slice for which there are enough data."""
+        return self.density * information / sum(shape)
+
     def limit(self, shape: tuple[int, ...], information: float) -> int:
         """Maximum number of strands."""
-        slices = sum(shape)
-        allowed = max(self.density * information / slices, min(self.fewest, ALWAYS / slices))
+        slices, cells = sum(shape), prod(map(float, shape))
+        always = min(self.fewest, ALWAYS / slices, SHARE_OF_CELLS * cells / slices)
+        allowed = max(self._allowed(shape, information), always)
         return max(1, int(min(allowed, self.most)) // self.width**2)
 
     def sizes(self, shape: tuple[int, ...], information: float) -> list[RingSize]:

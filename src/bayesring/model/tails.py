@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from bayesring.model.types import FloatArray
@@ -22,12 +21,10 @@ PSEUDO_SIZES = 10
 """The same for the size of all normal scores together."""
 SIZES = np.append(0.0, NORMAL_TAILS)
 """|z| at which `tails` give t(|z|), after t(0) = 0."""
-PLACES = 8.0 * np.sinh(np.linspace(-2.0, 2.0, 41)) / np.sinh(2.0)
-"""Deviations from its mean at which a mixture is tabulated, close around zero."""
-PLATEAU = 1e-9
-"""Slope of normal scores where a mixture has no mass, so that they can be inverted."""
+KNOTS = 8.0 * np.sinh(np.linspace(-2.0, 2.0, 97)) / np.sinh(2.0)
+"""Normal scores at which the quantiles of a mixture are tabulated, close around zero."""
 SMALLEST = 1e-290
-"""Tail probability below which normal scores are prolonged, not worked out."""
+"""Smallest tail probability that is asked for."""
 
 
 def shrunk(sizes: FloatArray) -> tuple[float, ...]:
@@ -72,22 +69,3 @@ def stretch_of(tails: tuple[float, ...]) -> float:
     second = mass - np.diff(np.append(sizes, 0.0) * density)
     halves = starts**2 * mass + 2 * starts * slopes * first + slopes**2 * second
     return sqrt(2 * float(halves.sum()))
-
-
-def scores_of(tails: FloatArray) -> FloatArray:
-    """Increasing normal scores (n, k) at `PLACES` from the smaller tail probabilities there."""
-    scores = np.where(PLACES < 0, 1.0, -1.0) * ndtri(tails)
-    return _increasing(scores, tails >= SMALLEST)
-
-
-def _increasing(scores: FloatArray, known: NDArray[np.bool]) -> FloatArray:
-    """Normal scores (n, k) at `PLACES`, prolonged where they are not `known`, without plateaus."""
-    steps = np.diff(PLACES)
-    middle = PLACES.size // 2
-    for k in range(middle + 1, PLACES.size):
-        slope = (scores[:, k - 1] - scores[:, k - 2]) / steps[k - 2]
-        scores[:, k] = np.where(known[:, k], scores[:, k], scores[:, k - 1] + slope * steps[k - 1])
-    for k in range(middle - 1, -1, -1):
-        slope = (scores[:, k + 2] - scores[:, k + 1]) / steps[k + 1]
-        scores[:, k] = np.where(known[:, k], scores[:, k], scores[:, k + 1] - slope * steps[k])
-    return np.asarray(np.maximum.accumulate(scores, axis=1) + PLATEAU * PLACES)

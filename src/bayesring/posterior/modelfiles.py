@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
 
 from bayesring.data.modelheaders import one_line
@@ -27,8 +26,8 @@ from bayesring.posterior.sitefiles import sites_to_plain
 from bayesring.priors import Featured, RingPrior
 from bayesring.wording import shorten
 
-TABLE_KINDS = (*(str(each.value) for each in nw.Implementation), "xarray")
-"""Libraries whose tables narwhals supports, and that of labelled arrays."""
+TABLE_KINDS = ("pandas", "polars", "pyarrow", "modin", "cudf", "xarray")
+"""Libraries whose tables narwhals can make, and that of labelled arrays."""
 TEXTS = DESCRIPTION["versions"]
 """An object of texts."""
 ASKED = "asked"

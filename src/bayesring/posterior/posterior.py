@@ -268,7 +268,7 @@ class Posterior:
 
         Uses distinct draws of the posterior as long as there are enough. If the likelihood was
         calibrated, so are they, cell by cell and without changing ranks: their quantiles are the
-        ends of `interval` at every level.
+        ends of `interval` at every level, as nearly as a table of 97 places allows.
         """
         order = rng.permutation(self.n_draws)
         chosen = order[np.arange(n_draws) % self.n_draws]

@@ -111,7 +111,8 @@ def chains_from_arrays(
     arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...], likelihood: Likelihood
 ) -> tuple[tuple[Draws, ...], list[Trace]]:
     """Inverse of `chains_to_arrays`, checked against the shape of the tensor."""
-    chains, traces = [], []
+    chains: list[Draws] = []
+    traces: list[Trace] = []
     groups = _numbered(arrays, "")
     if not groups:
         raise ValueError("it holds no draws.")
@@ -133,6 +134,8 @@ def chains_from_arrays(
             for name, array in own.items()
             if name.startswith("trace ")
         }
+        if traces and described.keys() != traces[0].described.keys():
+            raise ValueError(f"the traces of chain {chain} are not those of chain 0.")
         traces.append(Trace(own["rank"], own["log_likelihood"], described))
     return tuple(chains), traces
 
