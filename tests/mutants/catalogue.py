@@ -16,6 +16,7 @@ from tests.mutants.of_order import ORDER
 from tests.mutants.of_pages import COMMAND, REPORT
 from tests.mutants.of_posterior import POSTERIOR
 from tests.mutants.of_public import DATASETS, PUBLIC
+from tests.mutants.of_surroundings import SURROUNDINGS
 from tests.mutants.of_tables import TABLES
 
 MUTANTS: list[Mutant] = [
@@ -39,4 +40,5 @@ MUTANTS: list[Mutant] = [
     *DATASETS,
     *COMMAND,
     *REPORT,
+    *SURROUNDINGS,
 ]

@@ -26,6 +26,8 @@ class Mutant(NamedTuple):
     new: str
     tests: tuple[str, ...]
     """Nodes for pytest, of which at least one must fail; quick ones."""
+    hangs: bool = False
+    """Whether it loops for ever: then its tests may also run out of time, and have noticed."""
 
     @property
     def is_kernel(self) -> bool:

@@ -7,7 +7,75 @@ from tests.mutants.mutant import Mutant
 FAULTS = "tests/checkpoint/test_faults.py::"
 RESUME = "tests/checkpoint/test_resume.py::"
 
+SIGNALS = "tests/checkpoint/test_signals.py::"
+ANY_MOMENT = SIGNALS + "test_interrupted_at_any_moment_and_resumed_it_ends_with_the_same_bits"
+IN_TIME = SIGNALS + "test_a_command_ends_in_time_keeps_its_state_and_says_how_to_go_on"
+LOOKED_AT = "tests/test_cli_outputs.py::test_checkpoints_are_looked_at_before_any_work"
+
 CHECKPOINT = [
+    Mutant(
+        "an interrupted scan counts as done",
+        "infer/chain.py",
+        "except Stopped:\n            self.write_down(always=True)",
+        "except Stopped:\n            self.scan = scan\n            self.write_down(always=True)",
+        (ANY_MOMENT + "[gibbs]",),
+    ),
+    Mutant(
+        "chains that are interrupted do not save themselves",
+        "infer/chain.py",
+        "        except Stopped:\n            self.write_down(always=True)",
+        "        except Stopped:\n            pass",
+        (IN_TIME,),
+    ),
+    Mutant(
+        "rings that are interrupted do not save themselves",
+        "infer/members.py",
+        "                    course.checkpoint.keep(piece, way, always=True)\n",
+        "                    pass\n",
+        (SIGNALS + "test_a_ring_that_is_interrupted_saves_itself",),
+    ),
+    Mutant(
+        "SIGTERM ends Python at once",
+        "interrupts.py",
+        "signal.signal(signal.SIGTERM, _end)",
+        "pass",
+        (SIGNALS + "test_sigterm_in_python_keeps_the_draws",),
+    ),
+    Mutant(
+        "a program loses its own handler of SIGTERM",
+        "interrupts.py",
+        "if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:",
+        "if not in_main:",
+        (SIGNALS + "test_the_handler_of_a_program_stays",),
+    ),
+    Mutant(
+        "SIGTERM ends a command at once",
+        "command/ending.py",
+        "    signal.signal(signal.SIGTERM, signal.default_int_handler)\n",
+        "",
+        (IN_TIME,),
+    ),
+    Mutant(
+        "nobody says how to go on after a partial result",
+        "command/workflows.py",
+        "asked for each.{self.go_on}",
+        "asked for each.",
+        (IN_TIME,),
+    ),
+    Mutant(
+        "checkpoints are looked at when the fit begins",
+        "fitting.py",
+        "            check_contents(self.folder)\n",
+        "            pass\n",
+        (LOOKED_AT,),
+    ),
+    Mutant(
+        "a full disk is the system's error",
+        "data/writing.py",
+        "            if error.errno not in FULL:",
+        "            if True:",
+        (FAULTS + "test_a_disk_that_is_full_from_the_start_ends_the_fit_in_a_sentence",),
+    ),
     Mutant(
         "a damaged file is read as if it were whole",
         "checkpoint/generations.py",

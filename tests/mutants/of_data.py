@@ -89,10 +89,17 @@ DATA = [
         (PARQUET + "test_every_kind_of_value",),
     ),
     Mutant(
-        "the choice of held-out rows ignores the seed",
+        "the choice of held-out fibres ignores the seed",
         "data/splitting.py",
         "SeedSequence([seed, n])",
         "SeedSequence([n])",
+        ("tests/test_gaps.py::test_which_fibres_are_held_out_depends_on_the_seed",),
+    ),
+    Mutant(
+        "the choice of held-out cells ignores the seed",
+        "data/splitting.py",
+        "key = hash_key(seed)",
+        "key = hash_key(0)",
         ("tests/test_splitting.py::test_the_choice_ignores_the_order_of_arrival",),
     ),
     Mutant(
@@ -108,6 +115,13 @@ DATA = [
         "            if number >= behind:\n",
         "            if True:\n",
         ("tests/online/test_batches.py::test_any_position_will_do",),
+    ),
+    Mutant(
+        "the last batch of a pass is what is left over",
+        "data/batches.py",
+        "ends = np.linspace(0, len(values), count_batches(len(values), size) + 1).astype(int)",
+        "ends = np.append(np.arange(0, len(values), size), len(values))",
+        ("tests/online/test_batches.py::test_batches_of_a_pass_are_alike",),
     ),
     Mutant(
         "every pass in memory has the same order",

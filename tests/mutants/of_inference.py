@@ -339,6 +339,16 @@ INFER = [
         (FIT + "test_settling_leaves_the_calibration_alone",),
     ),
     Mutant(
+        "small data are passed over once between two looks",
+        "infer/members.py",
+        "passes = max(1.0, FEWEST_BATCHES / max(1, count_batches(n, size)))",
+        "passes = 1.0",
+        (
+            "tests/online/test_batches.py"
+            "::test_small_data_are_passed_over_more_than_once_between_looks",
+        ),
+    ),
+    Mutant(
         "a ring that goes on begins anew instead of at its checkpoint",
         "infer/members.py",
         "course.checkpoint.find(piece, way) or way",

@@ -71,7 +71,7 @@ KERNELS = [
         "kernels/mixtures.py",
         "    return following, abs(following - place) / narrow\n",
         "    return following, (abs(following - place) / narrow) ** 3\n",
-        ("tests/kernels/test_mixtures.py",),
+        ("tests/kernels/test_mixtures.py::test_after_a_bisection_as_much_is_left_as_it_was_long",),
     ),
     Mutant(
         "slices of rank one are multiplied entry by entry in any ring",

@@ -78,6 +78,41 @@ KINDS = [
         SUMS,
     ),
     Mutant(
+        "rings of few binary values begin with as few strands as any",
+        "settings.py",
+        "return StrandGrowth(sparse=likelihood.fewest_strands)",
+        "return StrandGrowth()",
+        ("tests/online/test_fit.py::test_rings_of_few_binary_values_begin_with_more_strands",),
+    ),
+    Mutant(
+        "rings of many binary values begin with as many strands as of few",
+        "model/rank.py",
+        "return self._allowed(shape, information) >= AMPLE",
+        "return False",
+        ("tests/online/test_fit.py::test_rings_of_few_binary_values_begin_with_more_strands",),
+    ),
+    Mutant(
+        "what a search for a size begins with does not depend on the data",
+        "preparing.py",
+        "    settings = settings.sized(data.shape, data.n)\n",
+        "",
+        ("tests/online/test_fit.py::test_fits_to_few_binary_values_begin_with_more_strands",),
+    ),
+    Mutant(
+        "the same, of files",
+        "preparing.py",
+        "    settings = settings.sized(survey.shape, survey.n_observed)\n",
+        "",
+        ("tests/online/test_fit.py::test_fits_to_few_binary_values_begin_with_more_strands",),
+    ),
+    Mutant(
+        "larger rings of binary values are taken though they predict worse",
+        "infer/online.py",
+        "-GAIN if likelihood.strands_widen else WORSE",
+        "WORSE",
+        ("tests/online/test_fit.py::test_a_larger_ring_of_binary_values_must_predict_better",),
+    ),
+    Mutant(
         "binary: weights do not count in the expectation",
         "likelihoods/bernoulli.py",
         "weight = 1.0 if given.weight is None else given.weight\n",
@@ -177,6 +212,7 @@ KINDS = [
         "if mass.size == 1 and shape * mass[0] >= 1.0:",
         "if mass.size == 1:",
         ("tests/kernels/test_scale_mixtures.py::test_one_observation_may_weigh_little",),
+        hangs=True,  # Marsaglia and Tsang's sampler accepts nothing there
     ),
     Mutant(
         "streams: the key of a stream is forgotten",

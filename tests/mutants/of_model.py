@@ -29,10 +29,17 @@ MODEL = [
         ("tests/test_growth.py::test_less_than_a_doubling_has_to_gain_less",),
     ),
     Mutant(
+        "rings of small tensors have more entries than these have cells",
+        "model/rank.py",
+        ", SHARE_OF_CELLS * cells / slices)",
+        ")",
+        ("tests/test_growth.py::test_small_tensors_have_small_rings",),
+    ),
+    Mutant(
         "rings of a million labels have twenty entries for each",
         "model/rank.py",
-        "min(self.fewest, ALWAYS / slices)",
-        "self.fewest",
+        "min(self.fewest, ALWAYS / slices, ",
+        "min(self.fewest, ",
         ("tests/test_growth.py::test_a_million_labels_may_not_have_many_entries_each",),
     ),
     Mutant(

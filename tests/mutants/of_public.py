@@ -157,7 +157,7 @@ PUBLIC = [
         "data/kinds.py",
         "if moments.binary and low < high:",
         "if moments.binary:",
-        ("tests/test_completion.py::test_one_value_alone_is_not_taken_as_binary",),
+        ("tests/test_completion.py::test_one_value_alone_of_many_is_not_taken_as_binary",),
     ),
     Mutant(
         "completions ignore their level",

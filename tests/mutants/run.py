@@ -8,7 +8,7 @@ all tests that are named run without any bug: what fails then proves nothing.
 
 A mutant is *killed* if a test fails or the interpreter crashes, and *survives* if all pass.
 Anything else is an *error*: its old text is not there exactly once, the tests cannot be collected,
-or they take too long.
+or they take too long, unless the catalogue says of the mutant that it hangs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from typing import NamedTuple
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import PACKAGE, ROOT, DoesNotApply, Mutant
 
-PATIENCE = 400.0
-"""Seconds for the tests of one mutant; kernels may have to be compiled."""
+PATIENCE, ENDLESS = 400.0, 120.0
+"""Seconds for the tests of one mutant; kernels may have to be compiled. Of one that hangs."""
 KILLED, SURVIVED, ERROR = "killed", "survived", "error"
 PASSED, FAILED = 0, 1
 """Exit codes of pytest."""
@@ -104,12 +104,14 @@ def _try(number: int, mutant: Mutant, original: Path, home: Path) -> Verdict:
     shutil.copytree(original, source, copy_function=os.link)
     try:
         mutant.plant(source / "bayesring")
-        done = _pytest(mutant.tests, source, home / f"tests-{number}", PATIENCE)
+        patience = ENDLESS if mutant.hangs else PATIENCE
+        done = _pytest(mutant.tests, source, home / f"tests-{number}", patience)
         outcome, detail = _judge(done)
     except DoesNotApply as error:
         outcome, detail = ERROR, str(error)
     except subprocess.TimeoutExpired:
-        outcome, detail = ERROR, f"its tests took more than {PATIENCE:.0f} s."
+        outcome = KILLED if mutant.hangs else ERROR
+        detail = f"its tests took more than {patience:.0f} s."
     finally:
         shutil.rmtree(source, ignore_errors=True)
         shutil.rmtree(home / f"tests-{number}", ignore_errors=True)
