@@ -197,6 +197,14 @@ def write_json(path: Path, content: Any) -> None:
         temporary.write_text(json.dumps(content, indent=1) + "\n")
 
 
+def write_rows(path: Path, rows: Iterable[Any]) -> None:
+    """The same of a list, one row a line."""
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_text(f"[\n{lines}\n]\n")
+
+
 def this_code() -> Provenance:
     """The commit of the running code."""
     try:
