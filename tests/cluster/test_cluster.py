@@ -226,8 +226,19 @@ def test_workers_that_were_sent_away_stay_away():
 
 
 @pytest.mark.ci
-def test_a_worker_that_was_closed_is_replaced():
-    with cluster_of(2) as (local, client, engine):
+@pytest.mark.parametrize("refused", [0, 2])
+def test_a_worker_that_was_closed_is_replaced(refused, monkeypatch):
+    """Dask refuses a worker while another of its name says goodbye: it is asked for anew."""
+    asked, bring_back = [], connection.bring_back
+
+    def refusing(client):
+        asked.append(client)
+        if len(asked) > refused:
+            bring_back(client)
+
+    monkeypatch.setattr(connection, "bring_back", refusing)
+    slow = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with slow, cluster_of(2) as (local, client, engine):
         for nanny in list(local.workers.values()):
             client.sync(nanny.close)
         found = scans(engine, LIKELIHOODS[0])

@@ -249,6 +249,13 @@ CLUSTER = [
         ("tests/cluster/test_cluster.py::test_a_worker_that_was_closed_is_replaced",),
     ),
     Mutant(
+        "a worker is asked for once only",
+        "engine/connection.py",
+        "        else:\n            bring_back(self._client)\n",
+        "",
+        ("tests/cluster/test_cluster.py::test_a_worker_that_was_closed_is_replaced",),
+    ),
+    Mutant(
         "blocks are laid out on no worker",
         "engine/dask.py",
         "while not (threads := self.client.nthreads()):",

@@ -67,20 +67,8 @@ def bring_back(client: Any) -> None:
         cluster.scale(len(cluster.worker_spec))
 
 
-def await_worker(client: Any) -> None:
-    """Wait for a worker if there is none."""
-    if not client.nthreads():  # else it is for the user to say how many there are
-        bring_back(client)
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except TimeoutError:
-        check_scheduler(client)
-        raise ClusterLost(NO_WORKER.format(PATIENCE)) from None
-
-
 def check_workers(client: Any) -> None:
     """Refuse workers without bayesring, or with another version of it."""
-    await_worker(client)
     here = pydoc.locate(VERSION)
     found = client.run(pydoc.locate, VERSION, on_error="return")
     for worker, version in found.items():
@@ -134,6 +122,16 @@ class Patience:
                 return
             except TimeoutError:
                 self.look()
+
+    def await_worker(self) -> None:
+        """Wait for a worker if there is none.
+
+        One that was asked for may fail: Dask refuses it while another of its name says goodbye.
+        Hence every look asks anew.
+        """
+        if not self._client.nthreads():  # else it is for the user to say how many there are
+            bring_back(self._client)
+        self.repeat(lambda seconds: self._client.wait_for_workers(1, timeout=seconds))
 
 
 @contextmanager

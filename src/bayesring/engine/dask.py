@@ -36,7 +36,6 @@ from bayesring.data.splitting import Held
 from bayesring.engine.connection import (
     ClusterLost,
     Patience,
-    await_worker,
     check_scheduler,
     check_workers,
     silent,
@@ -104,6 +103,7 @@ class Cluster(Threads, Workers):
         raise TypeError("an engine on a cluster cannot be pickled.")
 
     def __enter__(self) -> Self:
+        self._patience().await_worker()
         check_workers(self.client)
         super().__enter__()
         return self
@@ -265,7 +265,7 @@ class Cluster(Threads, Workers):
     def threads(self) -> list[str]:
         """Addresses of the workers, each as often as it has threads, the workers in turn."""
         while not (threads := self.client.nthreads()):
-            await_worker(self.client)
+            self._patience().await_worker()
         rounds = range(max(threads.values(), default=0))
         return [each for turn in rounds for each, n in sorted(threads.items()) if turn < n]
 
@@ -295,7 +295,7 @@ class Cluster(Threads, Workers):
     def _gather(self, futures: list[Any], **way: bool) -> list[Any]:
         """The results of some work, or an error if no worker is left to do it."""
         work = self.client.gather(futures, asynchronous=True, **way)
-        return Patience(self.client, self.go_on).result(work)
+        return self._patience().result(work)
 
     def wait(self, futures: Sequence[Any]) -> None:
         """Wait until all are done; raise the first error."""
@@ -304,12 +304,16 @@ class Cluster(Threads, Workers):
             for future in futures:
                 if future.status == "error":
                     future.retry()
-            Patience(self.client, self.go_on).repeat(partial(distributed.wait, list(futures)))
+            self._patience().repeat(partial(distributed.wait, list(futures)))
             for future in futures:
                 if future.status != "finished":
                     future.result()
 
         self._persistently(settled)
+
+    def _patience(self) -> Patience:
+        """To wait with for a while from now."""
+        return Patience(self.client, self.go_on)
 
     def _persistently(self, send: Callable[[], Result]) -> Result:
         """Do what needs the workers, again and again if some of them are lost."""
@@ -322,7 +326,7 @@ class Cluster(Threads, Workers):
             except LOSSES as error:
                 reason = error
             check_scheduler(self.client, reason)
-            await_worker(self.client)
+            self._patience().await_worker()
         raise ClusterLost(
             f"Workers were lost {ATTEMPTS} times in a row during one piece of work; see the logs "
             "of the workers, which may be out of memory."
