@@ -145,9 +145,6 @@ that are missing. Coverage should be within 3 points of its level, within 5 at 1
 within 7 at 50. Rows outside that range are marked "off"; rows with too few tables to tell are
 marked "open".
 
-Where 50,000 values are 0 or 1, the Gibbs sampler's intervals of probabilities are too wide. The
-tables come from one strand; the fits have two, and every strand more makes intervals wider.
-
 In binary tables about 8 % of the values are ones. There we check whether the true probability lies
 in the interval for the probability (`noise=False`). The calibration error is the mean gap, over ten
 bins, between predicted probabilities and observed shares of ones. Widths are those of 90 %

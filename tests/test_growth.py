@@ -82,7 +82,47 @@ def test_where_larger_rings_widen_intervals_ample_data_begin_with_one_strand():
     assert found.start(3).strands == 1
     for share, best in ((0.021, 2), (0.019, 1)):
         losses = [1.0] * 2 + [1 - share] * 4 + [1.0] * 8
-        assert search(losses, replace(found, fewest=1, density=100.0))[0][-1] == best
+        allowed = replace(found, fewest=1, density=100.0, trims=False)
+        assert search(losses, allowed)[0][-1] == best
+
+
+def trimmed(losses, gain=0.02):
+    """Strands after looks that follow a search which found the second size the best."""
+    policy = JointGrowth(initial=1, gain=gain, fewest=1, density=100.0, trims=True)
+    begun = [1.0] * 2 + [0.9] * 2 + [0.9] * 8  # one strand, two; four and eight gain nothing
+    places, ended = search([*begun, *losses], policy)
+    assert places[:12] == [1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 2]
+    return places[12:], ended
+
+
+def test_one_strand_that_began_at_random_is_tried_again_as_the_first_of_two():
+    """It may have been stuck; losses are compared anew, since those of the search still fell."""
+    assert trimmed([]) == ([], False)
+    assert trimmed([0.88] * 2) == ([2, 1], False), "two strands that stand still, seen anew"
+    assert trimmed([0.88] * 4) == ([2, 1, 1, 1], True)
+    falling = [0.90, 0.89, 0.88, 0.87]
+    assert trimmed([*falling, 0.87]) == ([2, 2, 2, 1, 1], False), "or after four looks"
+    assert trimmed([*falling, 0.90, 0.89, 0.88]) == ([2, 2, 2, 1, 1, 1, 1], False)
+    assert trimmed([*falling, 0.90, 0.89, 0.88, 0.879]) == ([2, 2, 2, 1, 1, 1, 1, 1], True)
+    assert trimmed([*falling, 0.90, 0.898]) == ([2, 2, 2, 1, 1, 2], True), "two are 3 % better"
+    assert trimmed([*falling, 0.90, 0.898], gain=0.05)[0][-1] == 1
+
+
+def test_only_the_first_size_is_tried_again():
+    """All larger ones began with the strands of the next smaller one."""
+    policy = JointGrowth(initial=1, gain=0.02, fewest=1, density=100.0, trims=True)
+    assert search([1.0] * 2 + [0.9] * 2 + [0.8] * 2 + [0.8] * 8, policy)[0][-1] == 4
+    assert search([1.0] * 2 + [0.9] * 2 + [0.8] * 2 + [0.8] * 8, policy)[1]
+    assert search([1.0] * 2 + [1.0] * 8, policy) == ([1, 2, 2, 2, 2, 4, 4, 4, 4, 1], True)
+
+
+def test_a_search_that_ends_at_a_given_scan_takes_the_best_size_not_the_one_on_trial():
+    growth = JointGrowth(initial=1, fewest=1, density=100.0, trims=True).begin((6, 7, 5), 400)
+    trial = growth._replace(place=0, best=1, trimming=True)
+    assert (trial.strands, trial.taken) == (1, 2)
+    larger = growth._replace(place=2, best=1, failed=1)
+    assert (larger.strands, larger.taken) == (4, 2)
+    assert growth._replace(place=2, best=1).taken == 4, "which was not given up"
 
 
 def test_a_few_values_that_nothing_predicts_do_not_choose_the_size():

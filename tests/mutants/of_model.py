@@ -59,8 +59,8 @@ MODEL = [
     Mutant(
         "a size is judged at its first look",
         "model/growth.py",
-        "moves = looks < 2 or",
-        "moves = False and",
+        "return beats(losses, self.losses, share)",
+        "return self.looks > 0 and beats(losses, self.losses, share)",
         ("tests/test_growth.py::test_a_size_is_taken_when_its_loss_stands_still",),
     ),
     Mutant(

@@ -115,8 +115,8 @@ NUMBERS = [
     Mutant(
         "a warm-up that ends early keeps a size that has failed",
         "infer/chains.py",
-        "            if scan == end and growth.failed:\n",
-        "            if False:\n",
+        "growth.taken if scan == end else growth.strands",
+        "growth.strands",
         (LENGTH + "test_growth_that_has_no_time_to_end_goes_back_to_the_best_size",),
     ),
     Mutant(
@@ -141,6 +141,43 @@ NUMBERS = [
         (
             "tests/test_growth.py::"
             "test_where_larger_rings_widen_intervals_ample_data_begin_with_one_strand",
+        ),
+    ),
+    Mutant(
+        "one strand on trial is never compared with two",
+        "model/growth.py",
+        "best = int(beats(growth.least, losses, self.gain))",
+        "best = 0",
+        (
+            "tests/test_growth.py::"
+            "test_one_strand_that_began_at_random_is_tried_again_as_the_first_of_two",
+        ),
+    ),
+    Mutant(
+        "two strands are not seen anew before one is tried again",
+        "model/growth.py",
+        "looks=0, losses=NEVER, least=losses)",
+        "looks=0, losses=NEVER)",
+        (
+            "tests/test_growth.py::"
+            "test_one_strand_that_began_at_random_is_tried_again_as_the_first_of_two",
+        ),
+    ),
+    Mutant(
+        "larger sizes are tried again, too",
+        "model/growth.py",
+        "trims = self.trims and growth.best == 1",
+        "trims = self.trims and growth.best > 0",
+        ("tests/test_growth.py::test_only_the_first_size_is_tried_again",),
+    ),
+    Mutant(
+        "a search that is cut short keeps the size on trial",
+        "model/growth.py",
+        "self.best if self.failed or self.trimming else self.place",
+        "self.best if self.failed else self.place",
+        (
+            "tests/test_growth.py::"
+            "test_a_search_that_ends_at_a_given_scan_takes_the_best_size_not_the_one_on_trial",
         ),
     ),
     Mutant(

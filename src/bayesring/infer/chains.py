@@ -169,9 +169,7 @@ class Ensemble:
             self._explore(until=scan, adapt=end)
             if scan % policy.every == 0:
                 growth = policy.judge(growth, self._losses(scan // policy.every))
-            strands = growth.strands
-            if scan == end and growth.failed:
-                strands = growth.sizes[growth.best]
+            strands = growth.taken if scan == end else growth.strands
             for chain in self.chains:
                 if chain.sized < scan:
                     rng = partial(chain.streams.rng, scan, Purpose.RANK)

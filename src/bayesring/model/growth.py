@@ -17,6 +17,8 @@ from bayesring.priors import RingPrior
 CUT = 0.99
 """Quantile of held-out losses beyond which larger ones count as equal: a few values that nothing
 predicts would otherwise choose the size by chance."""
+STANDS = 0.005
+"""Share by which a loss may still fall from one look to the next when sizes are compared again."""
 NEVER = np.array([np.inf])
 """Losses before the first look."""
 
@@ -38,12 +40,23 @@ class Growth(NamedTuple):
     """Its losses."""
     failed: int = 0
     """Larger sizes in a row that did not beat it."""
+    trimming: bool = False
+    """Whether the second size is the best so far, and the first is tried once more."""
     ended: bool = False
 
     @property
     def strands(self) -> int:
         """Strands that the chains have now."""
         return self.sizes[self.place]
+
+    @property
+    def taken(self) -> int:
+        """Strands that they keep if the search is cut short."""
+        return self.sizes[self.best if self.failed or self.trimming else self.place]
+
+    def moves(self, losses: FloatArray, share: float) -> bool:
+        """Whether these losses are still falling, or the first at this size."""
+        return beats(losses, self.losses, share)
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,8 @@ class JointGrowth(StrandGrowth):
     still : share by which a loss may still fall from one look to the next when a size is taken
     patience : looks after which a size is taken or given up in any case
     tries : larger sizes that may fail in a row
+    trims : whether, if the second size is the best, the first is tried once more: it began at
+        random and may have been stuck where the first strands of the second size are not
     """
 
     every: int = 10
@@ -77,11 +92,12 @@ class JointGrowth(StrandGrowth):
     still: float = 0.02
     patience: int = 4
     tries: int = 2
+    trims: bool = False
 
     def for_data(self, shape: tuple[int, ...], information: float) -> Self:
         """The policy with a start and a gain that are right for so much data."""
         if self.widening and self.is_ample(shape, information):
-            return replace(self, initial=1, gain=2 * JointGrowth.gain)
+            return replace(self, initial=1, gain=2 * JointGrowth.gain, trims=True)
         return super().for_data(shape, information)
 
     def adapt(self, state: RingState, look: Look) -> RingState:
@@ -102,8 +118,10 @@ class JointGrowth(StrandGrowth):
         last = growth.place == len(growth.sizes) - 1
         if losses is None:
             return growth._replace(place=growth.place + (not last), ended=last)
+        if growth.trimming:
+            return self._trim(growth, losses)
         looks = growth.looks + 1
-        moves = looks < 2 or beats(losses, growth.losses, self.still)
+        moves = growth.moves(losses, self.still)
         doublings = np.log2(growth.strands / growth.sizes[growth.best])
         better = beats(losses, growth.least, self.gain * min(1.0, doublings))
         if looks < self.patience and (moves or not better):
@@ -113,8 +131,23 @@ class JointGrowth(StrandGrowth):
         else:
             growth = growth._replace(failed=growth.failed + 1)
         if last or growth.failed == self.tries:
-            return growth._replace(place=growth.best, ended=True)
+            trims = self.trims and growth.best == 1
+            again = growth._replace(place=growth.best, looks=0, losses=NEVER)
+            return again._replace(trimming=trims, ended=not trims)
         return growth._replace(place=growth.place + 1, looks=0, losses=NEVER)
+
+    def _trim(self, growth: Growth, losses: FloatArray) -> Growth:
+        """The search after one more look at the second size, or then at the first.
+
+        Both are compared when their losses stand still: those of the search were still falling.
+        """
+        looks = growth.looks + 1
+        if looks < self.patience and growth.moves(losses, STANDS):
+            return growth._replace(looks=looks, losses=losses)
+        if growth.place > 0:
+            return growth._replace(place=0, looks=0, losses=NEVER, least=losses)
+        best = int(beats(growth.least, losses, self.gain))
+        return growth._replace(place=best, best=best, ended=True)
 
     def resized(
         self, rng: Callable[[], Generator], state: RingState, strands: int, prior: RingPrior
