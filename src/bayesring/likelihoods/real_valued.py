@@ -112,12 +112,13 @@ class RealValued(Likelihood):
         few = max(1, round(FEW * values.size))
         order = np.argpartition(sizes, -few)
         rest, farthest = float(sizes[order[:-few]].max(initial=0.0)), int(np.argmax(sizes))
-        if rest == 0.0 or sizes[farthest] <= FAR_OFF * rest:
+        usual = rest or abs(middle)  # if almost all are equal, their size
+        if usual == 0.0 or sizes[farthest] <= FAR_OFF * usual:
             return []
         return [
             f"y holds {values[farthest]:g} in row {farthest}, over {FAR_OFF:,.0f} times as far "
-            f"from the median, {middle:g}, as almost all others: beside it they look equal, and "
-            "error bars are of its size; check it, leave it out, or fit logarithms."
+            "from the median as almost all others: beside it they look equal, and error bars are "
+            "of its size; check it, leave it out, or fit logarithms."
         ]
 
     def units_from(self, moments: Moments) -> tuple[float, float]:
