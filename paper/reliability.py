@@ -177,9 +177,11 @@ more than 131,072 observations, are draws taken from a normal distribution aroun
 
 Calibration holds on average, over cells that resemble the training cells. It does not guarantee
 each slice's intervals if some slices are much noisier than others, or those of cells unlike the
-known ones (a new station, the months after the last). `ring.check()` looks for such problems by
-refitting simulated values. Standard deviations and predictive samples, and hence CRPS, follow the
-calibrated intervals; the log score is that of the uncalibrated mixture.
+known ones (a new station, the months after the last). `ring.check()` sees neither: it simulates
+from the model itself, and finds out whether fits come back with the right uncertainty when the
+model is true, and whether the observed values scatter as much as it says. Standard deviations and
+predictive samples, and hence CRPS, follow the calibrated intervals; the log score is that of the
+uncalibrated mixture.
 """
 
 MUTATION_RUN = """

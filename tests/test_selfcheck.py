@@ -9,7 +9,7 @@ import pytest
 
 from bayesring import TensorRing
 from bayesring.data.observations import in_order
-from bayesring.infer import selfcheck
+from bayesring.infer import gibbs, selfcheck
 from bayesring.likelihoods import Gaussian
 from bayesring.model import ring
 from tests.models import random_coords
@@ -110,6 +110,23 @@ def test_a_truth_above_all_draws_has_the_last_of_their_places(monkeypatch):
     assert len(calls) == 1 + 10, "half of 20 scans"
     assert ranks.min() >= 10 / 11
     assert ranks.max() > 1 - 0.1 / 11
+
+
+@pytest.mark.parametrize(("draws", "refits"), [(0, 2), (1, 10), (4, 20)])
+def test_a_check_makes_no_more_scans_than_the_fit(monkeypatch, draws, refits):
+    """Seen to fail: after a fit of 100 scans it made 200."""
+    warmup, draws = (10, 5) if draws == 0 else (60, 40 * draws)
+    model, scans = fit(4, warmup=warmup, draws=draws, chains=1), []
+    step = gibbs.step
+
+    def counted(streams, scan, *rest, **also):
+        scans.append(scan)
+        return step(streams, scan, *rest, **also)
+
+    monkeypatch.setattr(gibbs, "step", counted)
+    assert len(model.check().ranks) == refits
+    assert len(scans) <= max(warmup + draws, 20)
+    assert len(model.check(n_fits=2).ranks) == 2
 
 
 def test_online_em_can_be_checked_too():

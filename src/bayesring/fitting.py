@@ -123,11 +123,13 @@ def fit_spread(
     keep: Keep = NOTHING_KEPT,
 ) -> Fit:
     """Sample from the posterior given observations on the workers of a cluster."""
-    known = "" if keep.folder is None else digest(data.n, np.array(data.moments), *data.counts)
     location, scale = settings.model.likelihood.units_from(data.seen)
     units = Units(data.shape, location, scale)
     model = bound(settings.model, data.shape, axes)
     ready = data.standardised(location, scale)
+    known = ""
+    if keep.folder is not None:
+        known = digest(data.n, np.array(data.moments), *data.counts, ready.fingerprint())
     outcome = _sample(ready, units, model, settings, keep, known, engine)
     return Fit(outcome, model, units)
 
@@ -190,7 +192,10 @@ def fit_files(
     settings.check_draw_fits(survey.shape, model.policy.start(len(survey.shape)), 1)
     units = Units(survey.shape, coding.location, coding.scale)
     sources = sources_of(files, survey, coding, settings.seed)
-    known = digest(survey.n_rows, np.array(survey.moments, dtype=float), *survey.counts)
+    known = ""
+    if keep.folder is not None:
+        about = survey.n_rows, np.array(survey.moments, dtype=float), *survey.counts
+        known = digest(*about, files.fingerprint(coding))
     with keep.open(settings, known) as checkpoint:
         n = survey.n_observed
         outcome = _learn(sources, units, n, model, settings, 1, checkpoint, engine)

@@ -93,8 +93,9 @@ class Inspecting(Reporting):
         Values are simulated from `n_fits` of the kept draws at the training cells; together with
         the observed ones, at most 5,000 in all, most of them are fitted anew at the rank found, and
         the others are looked up in their predictive distributions. No more scans are made than the
-        fit took. The observed values are compared with the draws, too. ``print(ring.check())``
-        says in a sentence what came out; see `bayesring.infer.selfcheck`.
+        fit took: if it had less than ten for each refit, there are fewer of these. The observed
+        values are compared with the draws, too. ``print(ring.check())`` says in a sentence what
+        came out; see `bayesring.infer.selfcheck`.
 
         Returns
         -------

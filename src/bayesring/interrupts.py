@@ -1,4 +1,4 @@
-"""SIGTERM during a fit, which ends it as Ctrl-C does."""
+"""SIGTERM during a fit, which ends it as Ctrl-C does, and interrupts of compiled code."""
 
 from __future__ import annotations
 
@@ -26,6 +26,22 @@ def ending_on_sigterm() -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGTERM) is _end:  # nobody has set another one meanwhile
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def told_as_such() -> Iterator[None]:
+    """An interrupt during a call of compiled code in the main thread, raised as what it is.
+
+    Numba runs some Python when it hands a Generator over; what is raised there comes out as the
+    cause of a SystemError.
+    """
+    try:
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt | SystemExit):
+            cause = cause.__cause__ or cause.__context__
+        raise cause or error from None
 
 
 def _end(number: int, frame: FrameType | None) -> None:

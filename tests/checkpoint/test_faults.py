@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bayesring import TensorRing, complete
@@ -25,7 +27,7 @@ from bayesring.likelihoods import Gaussian
 from bayesring.model.types import Given, RingSize
 from bayesring.priors import NormalGamma
 from bayesring.settings import resolve
-from tests.checkpoint.fits import SHAPE, data, fingerprint, run
+from tests.checkpoint.fits import SHAPE, data, fingerprint, run, write_parquet
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +190,68 @@ def test_other_data_are_refused(begun: Path, change: str) -> None:
     ring = TensorRing(warmup=80, draws=30, chains=3, random_state=3, progress=False)
     with pytest.raises(ValueError, match="belongs to a fit with other data"):
         ring.fit(coords, values, checkpoint=begun, shape=shape)
+
+
+@pytest.mark.parametrize("change", ["keys", "values", "order"])
+def test_other_rows_of_a_file_are_refused(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same labels, counts and moments. Seen to fail: the fit mixed both."""
+    source, folder = write_parquet(tmp_path), tmp_path / "state"
+    end_after(monkeypatch, 4)
+    with pytest.raises(EndHere):
+        run("online EM, Parquet", folder, source=source)
+    monkeypatch.undo()
+    table = pq.read_table(source)
+    columns = {name: table[name].to_numpy().copy() for name in table.column_names}
+    if change == "keys":
+        columns["a"] = np.random.default_rng(0).permutation(columns["a"])
+    elif change == "values":
+        columns["y"][[0, 1]] = columns["y"][[1, 0]]
+    else:
+        columns = {name: own[::-1] for name, own in columns.items()}
+    pq.write_table(pa.table(columns), source, row_group_size=150)
+    with pytest.raises(ValueError, match="belongs to a fit with other data"):
+        run("online EM, Parquet", folder, source=source)
+
+
+def test_the_same_rows_under_another_name_are_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, folder = write_parquet(tmp_path), tmp_path / "state"
+    whole = fingerprint(run("online EM, Parquet", None, source=source))
+    end_after(monkeypatch, 4)
+    with pytest.raises(EndHere):
+        run("online EM, Parquet", folder, source=source)
+    monkeypatch.undo()
+    moved = source.rename(tmp_path / "moved.parquet")
+    assert fingerprint(run("online EM, Parquet", folder, source=moved)) == whole
+
+
+def test_a_damaged_generation_does_not_take_the_place_of_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: killed between two renames, the only whole one was gone."""
+    for number in (1, 2):
+        generations.write(tmp_path, "piece", number, [])
+    newest = tmp_path / "piece.state"
+    newest.write_bytes(flipped(newest.read_bytes(), 40))
+
+    def killed(temporary: Any, place: Any) -> None:
+        if str(place).endswith(".state"):
+            raise EndHere
+        replace(temporary, place)
+
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(EndHere):
+        generations.write(tmp_path, "piece", 3, [])
+    monkeypatch.undo()
+    assert generations.read(tmp_path, "piece") == (1, [])
+    generations.write(tmp_path, "piece", 3, [])
+    assert generations.read(tmp_path, "piece") == (3, [])
+    newest.unlink()
+    assert generations.read(tmp_path, "piece") == (1, [])
 
 
 def test_another_version_is_refused(begun: Path) -> None:

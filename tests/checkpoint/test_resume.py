@@ -221,6 +221,18 @@ def test_writing_takes_a_small_share_of_the_time(
     assert len(written) * 5.0 < 0.06 * now[0]
 
 
+ONLINE: dict[str, Any] = {
+    "rank": 2,
+    "inference": "online-em",
+    "epochs": 8,
+    "draws": 40,
+    "chains": 1,
+    "random_state": 0,
+    "n_jobs": 1,
+    "progress": False,
+}
+
+
 def test_interrupted_with_draws_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from bayesring.infer import chains
 
@@ -248,6 +260,61 @@ def test_interrupted_with_draws_keeps_them(tmp_path: Path, monkeypatch: pytest.M
     ring.fit(coords, values, checkpoint=tmp_path, checkpoint_every=0)
     np.testing.assert_array_equal(ring.posterior_.chains[0].flat, whole.flat)
     assert not ring.interrupted_
+
+
+def test_interrupted_online_em_keeps_the_draws_of_its_chains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen to fail: nothing was kept, though every chain around the rings had draws."""
+    from bayesring.infer import chains
+
+    step = chains.Chain.step
+
+    def interrupted(self: chains.Chain, *arguments: object) -> object:
+        if len(self.log_likelihood) and self.scan == last:
+            raise KeyboardInterrupt
+        return step(self, *arguments)  # type: ignore[arg-type]
+
+    ring, (coords, values) = TensorRing(**ONLINE), data("online EM")
+    whole = ring.fit(coords, values).posterior_.chains[0]
+    last = int(whole.scans[-1]) - 3
+    monkeypatch.setattr(chains.Chain, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ring.fit(coords, values, checkpoint=tmp_path, checkpoint_every=0)
+    assert ring.interrupted_
+    kept = ring.posterior_.chains[0]
+    assert 0 < len(kept.flat) < len(whole.flat)
+    np.testing.assert_array_equal(kept.flat, whole.flat[: len(kept.flat)])
+    assert np.isfinite(ring.predict(coords)).all()
+    ring.save(tmp_path.parent / f"{tmp_path.name}.ring")
+    monkeypatch.undo()
+    ring.fit(coords, values, checkpoint=tmp_path, checkpoint_every=0)
+    np.testing.assert_array_equal(ring.posterior_.chains[0].flat, whole.flat)
+    assert not ring.interrupted_
+
+
+def test_an_interrupt_in_the_chains_of_partial_fit_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though all of them have draws by then."""
+    from bayesring.infer import chains
+
+    coords, values = data("online EM")
+    ring = TensorRing(**ONLINE).fit(coords[:500], values[:500])
+    last = int(ring.posterior_.chains[0].scans[-1]) - 3
+    before, known = ring.posterior_.chains[0].flat.copy(), ring.n_observations_
+    step = chains.Chain.step
+
+    def interrupted(self: chains.Chain, *arguments: object) -> object:
+        if self.scan == last:
+            raise KeyboardInterrupt
+        return step(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(chains.Chain, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ring.partial_fit(coords[500:], values[500:])
+    np.testing.assert_array_equal(ring.posterior_.chains[0].flat, before)
+    assert (ring.n_observations_, ring.interrupted_) == (known, False)
 
 
 def test_interrupted_without_draws_in_every_chain_sets_nothing(

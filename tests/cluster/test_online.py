@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 
 from bayesring import TensorRing
 from bayesring.data import batches
-from bayesring.data.parquet import Coding, lanes, shuffling
+from bayesring.data.parquet import Coding, ParquetRows, lanes, shuffling
 from bayesring.data.parquet.frames import FramePartition
 from bayesring.engine import dask as module
 from bayesring.engine import remoterows
@@ -318,3 +318,12 @@ def test_lanes_are_coded_again_in_other_units(log):
     values, others = (held.futures[0].rows[:, -1].view(np.float32) for held in (first, other))
     np.testing.assert_allclose(others, (values - 1) / 2, atol=1e-6)
     assert len(fewer.futures[0].rows) == len(values) - 2
+
+
+def test_a_checkpoint_knows_the_rows_wherever_they_are_read(log):
+    """A fit that began on one machine goes on on a cluster, but never with other rows."""
+    here = ParquetRows(log, MODES, "y", 2)
+    coding = Coding(here.survey().labels, 0.5, 2.0)
+    digests = here.fingerprint(coding)
+    assert len(set(digests)) == len(digests) == 12, "one for every row group"
+    assert remoterows.SpreadFiles(Serial(3), log, MODES, "y").fingerprint(coding) == digests

@@ -221,3 +221,22 @@ def test_moments_of_what_was_observed_itself(rng):
     spread, _ = spread_over(Serial(), read, MODES, "y")
     assert spread.seen == moments_of(frame["y"].dropna().to_numpy())
     assert spread.moments.largest == 50.0
+
+
+def test_fingerprints_do_not_depend_on_how_the_data_are_cut(rng):
+    """But on every key, value and weight: a fit must not go on with other data."""
+    frame = table(rng, 60)
+    frame["weight"] = 1.0 + rng.random(60)
+    extras = {"sample_weight": "weight"}
+    whole = spread(frame, [], extras).fingerprint()
+    again = spread(frame.sample(frac=1.0, random_state=0), [7, 30, 31], extras, 1).fingerprint()
+    np.testing.assert_array_equal(again, whole)
+    swapped = {}
+    for column in frame:
+        other = frame.copy()
+        other.loc[[0, 1], column] = frame.loc[[1, 0], column].to_numpy()
+        swapped[column] = (spread(other, [9], extras).fingerprint() != whole).all()
+        differs = frame[column][0] != frame[column][1]
+        assert swapped[column] == differs, column
+    assert sum(swapped.values()) >= 3
+    assert (spread(frame, []).fingerprint() != whole).all(), "weights count, too"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -355,3 +357,51 @@ def test_a_second_signal_does_not_end_the_wait_for_those_at_work(monkeypatch, er
     monkeypatch.setattr(module, "_wait", interrupted)
     module._wait_regardless([])
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_of_compiled_code_is_raised_as_what_it_is(error):
+    """Numba makes it the cause of a SystemError. One without such a cause stays."""
+
+    def work(piece):
+        if piece == 0:
+            raise SystemError("by itself")
+        try:
+            raise error
+        except error as cause:
+            raise SystemError("returned a result with an exception set") from cause
+
+    for n_jobs, pieces in ((1, [1, 2]), (2, [1])):
+        with pytest.raises(error):
+            Threads(n_jobs).map_pieces(work, pieces)
+    with pytest.raises(SystemError, match="by itself"):
+        Threads(1).map_pieces(work, [0])
+
+
+def test_checks_end_on_ctrl_c():
+    """Seen to fail: half of the interrupts ended in a SystemError."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 9, (300, 3)), rng.normal(size=300)
+    settings = {"warmup": 100, "draws": 400, "chains": 2, "n_jobs": 1, "progress": False}
+    ring = TensorRing(2, random_state=0, **settings).fit(X, y)
+    ring.check()
+    for seconds in np.linspace(0.02, 0.1, 16):
+        with interrupted_after(seconds), pytest.raises(KeyboardInterrupt):
+            check_for_ever(ring)
+
+
+def check_for_ever(ring):
+    while True:
+        ring.check()
+
+
+@contextmanager
+def interrupted_after(seconds):
+    """The alarm clock presses Ctrl-C."""
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)

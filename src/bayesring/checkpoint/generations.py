@@ -50,7 +50,7 @@ def write(folder: Path, name: str, plain: Any, arrays: list[NDArray[Any]]) -> No
             file.write(total.digest())
             file.flush()
             os.fsync(file.fileno())
-        if place.exists():
+        if _is_whole(place):  # a damaged one must not take the place of one that is not
             os.replace(place, folder / (name + OLD))
 
 
@@ -85,8 +85,17 @@ def _is_fortran(array: NDArray[Any]) -> bool:
     return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
 
 
-def _parse(content: bytes, name: str) -> tuple[Any, list[NDArray[Any]]]:
-    """Plain data and arrays of the file of that name, after verifying its checksum."""
+def _is_whole(path: Path) -> bool:
+    """Whether there is such a file, and its checksum is right."""
+    try:
+        _body(path.read_bytes())
+    except (Damaged, OSError):
+        return False
+    return True
+
+
+def _body(content: bytes) -> memoryview:
+    """All but the checksum, after verifying it."""
     if not content.startswith(MARK):
         if content.startswith(MARK.rstrip(b"0123456789\n")):
             raise Damaged("was written by another version of bayesring.")
@@ -94,6 +103,12 @@ def _parse(content: bytes, name: str) -> tuple[Any, list[NDArray[Any]]]:
     body = memoryview(content)[:-DIGEST]
     if hashlib.sha256(body).digest() != content[-DIGEST:]:
         raise Damaged("is damaged: its checksum is wrong.")
+    return body
+
+
+def _parse(content: bytes, name: str) -> tuple[Any, list[NDArray[Any]]]:
+    """Plain data and arrays of the file of that name, after verifying its checksum."""
+    body = _body(content)
     begin = len(MARK) + LENGTH
     end = begin + int.from_bytes(content[len(MARK) : begin], "little")
     described = json.loads(content[begin:end])

@@ -27,6 +27,7 @@ from bayesring.data.parquet.rows import (
     NO_ROWS,
     Survey,
     Tallied,
+    digest_of_group,
     in_given_order,
     rows_of_group,
     survey_of,
@@ -94,6 +95,12 @@ def take_rows(
     """The rows with these sorted numbers that have a value; runs on a worker."""
     coders = make_coders(files, coding.labels)
     return [rows_of_group(files, coding, coders, rows, group) for group in groups]
+
+
+def digests_of_rows(files: RowSource, groups: Sequence[Group], coding: Coding) -> list[str]:
+    """What tells the rows of each group apart from others; runs on a worker."""
+    coders = make_coders(files, coding.labels)
+    return [digest_of_group(files, coding, coders, group) for group in groups]
 
 
 def code_lane(
@@ -316,6 +323,12 @@ class SpreadRows(ABC):
         wanted = self._cluster.keep("row-numbers", np.asarray(rows, dtype=np.int64))
         found = self._cluster.results(self._each("take-rows", take_rows, there, wanted))
         return in_given_order([each for own in found for each in own])
+
+    def fingerprint(self, coding: Coding) -> list[str]:
+        """As `ParquetRows.fingerprint`."""
+        there = self._cluster.keep("labels", coding)
+        found = self._cluster.results(self._each("fingerprint", digests_of_rows, there))
+        return [each for own in found for each in own]
 
     def _hold(self, coding: Coding, skip: NDArray[np.int64]) -> HeldLanes:
         """The lanes without the rows that are skipped, on the workers."""

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesring.data import partitions
 from bayesring.data.blocks import Block, heads_of_mode, shares, size_for
+from bayesring.data.fingerprints import sum_of_hashes
 from bayesring.data.gaps import too_large
 from bayesring.data.observations import COMPACT, Observations, in_order
 from bayesring.data.parquet.parts import (
@@ -188,6 +190,13 @@ class Spread(NamedTuple):
         coding = self.cluster.keep("labels", self.coding)
         parts = self.cluster.map("code-keys", partitions.raw, self.read(), coding)
         return partitions.joined(self.cluster.results(parts))
+
+    def fingerprint(self) -> NDArray[np.uint64]:
+        """What tells the observations apart from others, wherever they are read."""
+        coding = self.cluster.keep("labels", self.coding)
+        rows = self._chunks(coding, self.cluster.keep("hold-out", self.choice))
+        found = self.cluster.map("fingerprint", sum_of_hashes, rows, urgency=1)
+        return np.asarray(np.sum(self.cluster.results(found), axis=0, dtype=np.uint64))
 
     def standardised(self, location: float, scale: float) -> Spread:
         """The same in standard units."""

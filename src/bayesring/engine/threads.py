@@ -28,6 +28,7 @@ from threadpoolctl import ThreadpoolController
 from bayesring.data.blocks import Block
 from bayesring.engine.compiling import cancelled_by
 from bayesring.engine.protocol import Blocks, Engine, Item, Result, Task
+from bayesring.interrupts import told_as_such
 from bayesring.wording import shown
 
 AWAKE = 0.2
@@ -179,7 +180,8 @@ class Threads(Engine):
 
         with one_blas_thread:
             if self.n_jobs == 1 or len(pieces) <= 1:
-                return [work(piece) for piece in pieces]
+                with told_as_such():
+                    return [work(piece) for piece in pieces]
             if self._drivers is not None:
                 futures: list[Future[Result]] = []
                 try:

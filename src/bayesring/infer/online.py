@@ -127,10 +127,11 @@ def run(
     if sources.whole is not sources.part:
         members = engine.map_pieces(lambda each: rejoin(each, sources.whole, course), members)
     members = engine.map_pieces(lambda each: measured(each, sources.whole, course), members)
-    data = sources.in_memory
+    data, interrupt = sources.in_memory, None
     if data is not None and len(data.values) <= MOST_SAMPLED:
         sampled = sample_around(learned, data, open_likelihood, course._replace(prior=bound))
         likelihood, predicted = sampled.likelihood, sampled.held_out
+        interrupt = sampled.interrupt
         drawn = [own for own, _ in sampled.chains]
     else:
         drawn = engine.map_pieces(
@@ -143,7 +144,7 @@ def run(
     chains = [(own, each.trace) for own, each in zip(drawn, members, strict=True)]
     estimates = tuple(each.estimate for each in members)
     failure = next((each.failure for each in members if each.failure), None)
-    return Outcome(likelihood, chains, predicted, False, estimates, failure)
+    return Outcome(likelihood, chains, predicted, False, estimates, failure, interrupt)
 
 
 def sample_around(
@@ -168,12 +169,9 @@ def sample_around(
     sampling = Sampling(length, learning.seed, len(starts), scale=learning.scale)
     size = estimates[0].size
     model = Model(likelihood, prior, FixedRank(size.bonds, size.strands))
-    outcome = run_chains(
+    return run_chains(
         data, model, sampling, course.engine, checkpoint=course.checkpoint, starts=starts
     )
-    if outcome.interrupt is not None:
-        raise outcome.interrupt
-    return outcome
 
 
 def state_of(estimate: RingEstimate, prior: RingPrior, streams: Streams) -> RingState:
@@ -336,6 +334,8 @@ def learn_more(
     if everything is not None and len(everything.values) <= MOST_SAMPLED:
         around = course._replace(judged=everything, prior=bound)
         sampled = sample_around(found, everything, likelihood, around)
+        if sampled.interrupt is not None:
+            raise sampled.interrupt
         return found, [own for own, _ in sampled.chains]
     streams = [Streams.of_chain(learning.seed, number) for number in range(len(found))]
     return found, [draw(new, own, learning) for new, own in zip(found, streams, strict=True)]

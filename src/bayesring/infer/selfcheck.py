@@ -32,8 +32,8 @@ from bayesring.model import ring
 from bayesring.model.types import FloatArray, IntArray, RingState
 from bayesring.priors import RingPrior
 
-REFITS, MOST = 20, 5_000
-"""Refits by default, and observations of each at most, half of them simulated."""
+REFITS, FEWEST_REFITS, MOST = 20, 2, 5_000
+"""Refits by default, and at least; observations of each at most, half of them simulated."""
 HELD, MOST_HELD = 0.2, 500
 """Share of them that is held back, and how many at most."""
 FEWEST_SCANS, MOST_SCANS = 10, 100
@@ -83,13 +83,15 @@ class CheckedFit(NamedTuple):
     data: Observations
     seed: int
     scans: int
-    """All scans of the fit, which the refits together do not exceed."""
+    """All scans of the fit, which the refits together do not exceed, unless it had hardly any."""
     n_fits: int = REFITS
     """Refits."""
 
 
 def run(fitted: CheckedFit, engine: Engine, step: Callable[[str], None]) -> SelfCheck:
-    """Check a fit. The same seed gives the same answer, whoever works."""
+    """Check a fit, with fewer refits if it was short. One seed gives one answer, whoever works."""
+    affordable = max(FEWEST_REFITS, fitted.scans // FEWEST_SCANS)
+    fitted = fitted._replace(n_fits=min(fitted.n_fits, affordable))
     scatter = observed_scatter(fitted, engine)
 
     def one(number: int) -> FloatArray:

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesring.data.batches import Batch, Chunk
+from bayesring.data.fingerprints import digest_of_rows
 from bayesring.data.labels import Labels
 from bayesring.data.parquet.arrowkeys import KeyType
 from bayesring.data.parquet.keycoding import Coder, KeyTally
@@ -167,6 +168,19 @@ class ParquetRows:
         with ThreadPoolExecutor(self.threads) as workers:
             read = partial(rows_of_group, files, coding, make_coders(files, coding.labels), rows)
             return in_given_order(list(workers.map(read, files.groups)))
+
+    def fingerprint(self, coding: Coding) -> list[str]:
+        """What tells the rows that are learned from apart from others: a digest of each group."""
+        files = self._files
+        with ThreadPoolExecutor(self.threads) as workers:
+            read = partial(digest_of_group, files, coding, make_coders(files, coding.labels))
+            return list(workers.map(read, files.groups))
+
+
+def digest_of_group(files: RowSource, coding: Coding, coders: Sequence[Coder], group: Group) -> str:
+    """Of the rows of a group that have a value."""
+    every = group.first + np.arange(group.n_rows)
+    return digest_of_rows(rows_of_group(files, coding, coders, every, group))
 
 
 def rows_of_group(
