@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bayesring import TensorRing
+from bayesring import TensorRing, complete
 from bayesring.model.rank import StrandGrowth
 from bayesring.priors import NormalGamma
 
@@ -30,6 +31,8 @@ FITS: dict[str, dict[str, Any]] = {
         "draws": 40,
         "chains": 2,
     },
+    "gibbs, automatic length": {"rank": 2, "chains": 2},
+    "gibbs, complete": {"warmup": 40, "draws": 20, "chains": 2},
     "gibbs, thinned": {"rank": 2, "warmup": 20, "draws": 60, "chains": 2, "max_memory": 30_000},
     "online EM": {
         "inference": "online-em",
@@ -85,6 +88,10 @@ def run(
         assert source is not None
         return ring.fit(source, modes=["a", "b", "c"], value="y", **keep)
     X, y = data(name)
+    if "complete" in name:
+        table = pd.DataFrame({mode: X[:, d] for d, mode in enumerate("abc")} | {"y": y})
+        table.loc[::50, "y"] = np.nan
+        return complete(table, modes=["a", "b", "c"], value="y", **keep, **own).model
     if "more" in name:
         goes_on = copy.deepcopy(begun(name)).set_params(n_jobs=n_jobs)
         return goes_on.partial_fit(X[BEGUN:], y[BEGUN:], **keep)

@@ -40,8 +40,8 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def keep_and_end(self: Checkpoint, *arguments: object, **named: object) -> None:
         keep(self, *arguments, **named)  # type: ignore[arg-type]
-        state[1] += 1
-        if state[1] == state[0]:
+        state[1] += self.folder is not None  # short fits to choose a likelihood keep nothing
+        if self.folder is not None and state[1] == state[0]:
             raise PowerCut
 
     monkeypatch.setattr(Checkpoint, "keep", keep_and_end)
