@@ -35,15 +35,6 @@ def test_bench_prints_rows_and_writes_json_and_a_page(monkeypatch, tmp_path):
     assert page.read_text().endswith("after\n")
 
 
-def test_a_withdrawn_figure_is_not_shown_until_it_is_measured_anew():
-    name, value = next(iter(suite.WITHDRAWN.items()))
-    for measured, shown in ((value, "withdrawn"), (value / 2, "x faster")):
-        text = suite.markdown(suite.to_json([Measurement(name, measured, "x faster", 3.0)]))
-        assert f"| {name} | " in text
-        assert shown in text.splitlines()[-1]
-        assert ("6.44" in text) is False
-
-
 @pytest.mark.parametrize(("value", "code"), [(1.2, 0), (1.4, 1)])
 def test_bench_check_fails_when_a_scan_got_slower(monkeypatch, tmp_path, value, code):
     committed = tmp_path / "bench.json"
