@@ -26,6 +26,8 @@ FEW = 20
 """Values below which nothing but codes, labels and constants is looked at."""
 MOST_ROWS = 5_000_000
 """Rows above which repeated cells are not counted."""
+PIECE = 1 << 16
+"""Rows that are looked up at a time."""
 CODES = (
     *(-9999.9, -999.9, -99.9, 99.9, 999.9, 9999.9),
     *(-99999.0, -9999.0, -999.0, -99.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0, -999999.0),
@@ -244,14 +246,17 @@ def _of_repeats(data: Observations, labels: Labels) -> Iterator[str]:
     if not FEW <= n <= MOST_ROWS or data.given.weight is not None:
         return
     numbers = cell_numbers(data.coords, shape)
-    order = np.lexsort([data.values, numbers])
-    cells, values = numbers[order], np.asarray(data.values, dtype=float)[order]
-    starts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
-    sizes = np.diff(np.append(starts, n))
-    repeats = n - len(starts)
+    again = _seen_again(numbers)
+    repeats = len(again)
     if not repeats:
         return
     chance = _by_chance(data)
+    # of few repeats only their own rows, since a sort of all rows by two keys takes much memory
+    rows = np.arange(n) if repeats > REPEATED * n else _rows_among(numbers, np.unique(again))
+    order = rows[np.lexsort([data.values[rows], numbers[rows]])]
+    cells, values = numbers[order], np.asarray(data.values[order], dtype=float)
+    starts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
+    sizes = np.diff(np.append(starts, len(order)))
     last = starts + sizes - 1
     differ = np.flatnonzero(values[starts] != values[last])
     if repeats > REPEATED * n:
@@ -277,6 +282,22 @@ def _of_repeats(data: Observations, labels: Labels) -> Iterator[str]:
             f"different values, such as {' / '.join(told)} with {values[first]:g} and "
             f"{values[last[differ[0]]]:g}: they are taken as repeated measurements."
         )
+
+
+def _seen_again(numbers: IntArray) -> IntArray:
+    """The numbers that are there again, each as often as it is after the first time."""
+    ordered = np.sort(numbers)
+    return ordered[1:][ordered[1:] == ordered[:-1]]
+
+
+def _rows_among(numbers: IntArray, few: IntArray) -> IntArray:
+    """Where numbers are that are among a few, which are sorted."""
+    found = []
+    for first in range(0, len(numbers), PIECE):
+        part = numbers[first : first + PIECE]
+        places = np.minimum(np.searchsorted(few, part), len(few) - 1)
+        found.append(first + np.flatnonzero(few[places] == part))
+    return np.concatenate(found)
 
 
 def _is_regular(sizes: IntArray) -> bool:
