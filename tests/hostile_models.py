@@ -1,4 +1,4 @@
-"""Loads many altered model files and asks each for predictions: run as a program of its own.
+"""Loads many altered model files and asks each for all it can say: run as a program of its own.
 
 The kernels do no bounds checks, so what goes wrong here may end the interpreter. One line per file:
 its number, what was altered, and "works" or "refused"; anything else is a failure.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesring import load
+from bayesring import TensorRing, load
 
 HOSTILE = [
     None,
@@ -32,6 +32,7 @@ HOSTILE = [
     "",
     "x" * 5000,
     "\x00\n",
+    "a\ud800",
     [],
     [[]],
     {},
@@ -143,7 +144,89 @@ def alter_description(rng: np.random.Generator, content: bytes) -> bytes:
     return zipped(members)
 
 
-MUTATIONS = (flip, cut, flip_member, alter_array, alter_array, alter_description)
+CHANGES = (
+    lambda numbers: -numbers,
+    lambda numbers: numbers[..., ::-1],
+    lambda numbers: numbers * 0,
+    lambda numbers: numbers + 1,
+    lambda numbers: numbers * 0.01,
+    lambda numbers: numbers * 1e6,
+    lambda numbers: numbers * 1e99,
+    lambda numbers: numbers * 1e300,
+    lambda numbers: np.sign(numbers) * 1e-99,
+)
+"""Numbers of the right type and shape, which may not be what they should."""
+
+
+def mislead_by_array(rng: np.random.Generator, content: bytes) -> bytes:
+    """All numbers of one array changed alike."""
+    members = members_of(content)
+    names = [name for name in members if name.endswith(".npy")]
+    name = str(rng.choice(names))
+    array = np.load(io.BytesIO(members[name]))
+    if array.dtype.kind in "iuf":
+        with np.errstate(all="ignore"):
+            changed = CHANGES[rng.integers(len(CHANGES))](np.atleast_1d(array))
+            array = changed.reshape(array.shape).astype(array.dtype)
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    members[name] = buffer.getvalue()
+    return zipped(members)
+
+
+def mislead_by_description(rng: np.random.Generator, content: bytes) -> bytes:
+    """One number, or a list of numbers, changed."""
+    members = members_of(content)
+    description = json.loads(members["description.json"])
+    places = []
+
+    def walk(node):
+        for key in list(node) if isinstance(node, dict) else range(len(node)):
+            found = node[key] if isinstance(node[key], list) else [node[key]]
+            if found and all(type(each) in (int, float) for each in found):
+                places.append((node, key))
+            elif isinstance(node[key], (dict, list)):
+                walk(node[key])
+
+    walk(description)
+    node, key = places[rng.integers(len(places))]
+    numbers = np.atleast_1d(node[key])
+    with np.errstate(all="ignore"):
+        changed = CHANGES[rng.integers(len(CHANGES))](numbers)
+    if numbers.dtype.kind == "i" and np.abs(changed).max() < 2**53:
+        changed = np.rint(changed).astype(int)
+    node[key] = changed.tolist() if isinstance(node[key], list) else changed.tolist()[0]
+    members["description.json"] = json.dumps(description).encode()
+    return zipped(members)
+
+
+MUTATIONS = (
+    flip,
+    cut,
+    flip_member,
+    alter_array,
+    alter_array,
+    alter_description,
+    mislead_by_array,
+    mislead_by_description,
+)
+
+
+def check_answers(model, cells: np.ndarray) -> None:
+    """Numbers that a distribution can have."""
+    binary, n = model.posterior_.likelihood.binary, len(cells)
+    mean, std = TensorRing.predict(model, cells, return_std=True)
+    ends = [end for level in (0.98, 0.9, 0.1) for end in model.predict_interval(cells, level)]
+    for numbers in (mean, std, *ends):
+        assert numbers.shape == (n,)
+        assert np.isfinite(numbers).all(), numbers
+        assert not binary or ((numbers >= 0) & (numbers <= 1)).all(), numbers
+    assert (std >= 0).all(), std
+    lowest, low, lower, upper, high, highest = (*ends[::2], *ends[::-2])
+    steps = np.diff([lowest, low, lower, upper, high, highest], axis=0)
+    assert (steps >= -1e-9 * np.abs(ends).max(axis=0)).all(), ends
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_allclose(model.predict_proba(cells), np.stack([1 - mean, mean], axis=1))
 
 
 def judge(path: Path, cells: np.ndarray) -> str:
@@ -154,19 +237,16 @@ def judge(path: Path, cells: np.ndarray) -> str:
         named = message.startswith(f"{path} ") and not isinstance(error, UnicodeError)
         one_sentence = message.endswith(".") and "\n" not in message and len(message) < 1000
         return "refused" if named and one_sentence else f"refused badly: {message}"
-    inside = cells % np.array(model.shape_)
-    mean, std = model.predict(inside, return_std=True)
-    lower, upper = model.predict_interval(inside)
-    for numbers in (mean, std, lower, upper):
-        assert numbers.shape == (len(cells),)
-        assert np.isfinite(numbers).all(), numbers
+    check_answers(model, cells % np.array(model.shape_))
+    model.diagnostics()
+    model.report(path.with_suffix(".html"), progress=False)
     return "works"
 
 
 def main(seed: int, n: int, folder: str, *sources: str) -> None:
     warnings.simplefilter("ignore")
     contents = [Path(source).read_bytes() for source in sources]
-    cells = np.random.default_rng(0).integers(0, 1000, (50, 3))
+    cells = np.random.default_rng(0).integers(0, 1000, (20, 3))
     path = Path(folder) / "altered.ring"
     for number in range(n):
         rng = np.random.default_rng([seed, number])

@@ -18,7 +18,8 @@ import pytest
 
 from bayesring import TensorRing, TensorRingClassifier, load
 from bayesring.priors import Fixed, GammaProcess, NormalGamma, NormalWishart, RingPrior
-from tests.hostile_models import members_of, zipped
+from tests.hostile_models import judge, members_of, zipped
+from tests.kinds_of_models import NAMES
 
 DATA = Path(__file__).parent / "data"
 GIBBS, ONLINE = DATA / "model-v3-gibbs.ring", DATA / "model-v3-online-em.ring"
@@ -38,7 +39,9 @@ RECORDED = {
         "upper": [9.321706411122628, 7.945921701649493, 11.412672177857985],
     },
 }
-N_ALTERED = 600
+CLASSIFIER, COUNTS, RATINGS, OUTLIERS = KINDS = [DATA / f"{name}.ring" for name in NAMES]
+MODELS = [GIBBS, ONLINE, OLD_GIBBS, OLD_ONLINE, *KINDS]
+N_ALTERED = 800
 MODES = "'modes' of RingPrior must be a list of priors of modes"
 
 
@@ -97,7 +100,7 @@ def test_altered_files_are_refused_or_work(tmp_path, seed):
     """In a process of its own: an array that misleads a kernel ends the interpreter."""
     program = [sys.executable, Path(__file__).with_name("hostile_models.py")]
     done = subprocess.run(
-        [*program, str(seed), str(N_ALTERED), tmp_path, GIBBS, ONLINE, OLD_GIBBS, OLD_ONLINE],
+        [*program, str(seed), str(N_ALTERED), tmp_path, *MODELS],
         capture_output=True,
         text=True,
         timeout=120,
@@ -121,11 +124,11 @@ def altered(tmp_path, changes, source=ONLINE):
     return path
 
 
-def put(place, value):
+def put(place, value, dtype=None):
     """A function that puts a value at a place of an array."""
 
     def change(array):
-        array = array.copy()
+        array = array.astype(dtype) if dtype else array.copy()
         array[place] = value
         return array
 
@@ -146,8 +149,15 @@ def put(place, value):
         ("0/bonds", put(1, 2**62), "'bonds' of chain 0 holds numbers from 2 to 4611686"),
         ("0/bonds", lambda a: a[:2], r"'bonds' of chain 0 has the shape \(2,\), but \(3,\)"),
         ("0/strands", lambda a: np.array(0), "'strands' of chain 0 holds numbers from 0 to 0"),
-        ("0/nuisance", put((1, 0), -1.0), "'nuisance' of chain 0 holds numbers from -1.0"),
-        ("0/nuisance", put((1, 0), 5e-324), "'nuisance' of chain 0 holds numbers from 5e-324"),
+        ("0/nuisance", put((1, 0), -1.0), "'nuisance' of chain 0 holds -1, but parameters of Gau"),
+        ("0/nuisance", put((1, 0), 5e-324), "'nuisance' of chain 0 holds 4.94066e-324, but param"),
+        ("learner 1/nuisance", put(0, 0.0), "'nuisance' of learner 1 holds 0, but parameters of"),
+        (
+            "labels/0",
+            put(1, "a\0b", "U3"),
+            r"hold the text 'a\\x00b', but keys are valid Unicode without",
+        ),
+        ("labels/0", put(1, "\ud800"), r"labels of mode 0 hold the text '\\ud800', but keys are"),
         ("0/nuisance", lambda a: a[:, :0], "'nuisance' of chain 0 has the shape"),
         ("0/scans", put(1, 1), "'scans' of chain 0 must increase"),
         ("0/weights", lambda a: a[:, 1:], "'weights' of chain 0 has the shape"),
@@ -172,10 +182,118 @@ def put(place, value):
     ],
 )
 def test_arrays_are_checked(tmp_path, name, change, message):
-    path = altered(tmp_path, {name: change})
+    refused(altered(tmp_path, {name: change}), message)
+
+
+def refused(path, message):
+    """The file is refused in one ValueError that names it."""
     with pytest.raises(ValueError, match=message) as caught:
         load(path)
+    assert type(caught.value) is ValueError
     assert str(caught.value).startswith(f"{path} is not a complete bayesring model: ")
+
+
+def row(number, value):
+    """A function that puts a value into all rows of a column."""
+    return put((slice(None), number), value)
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "change", "message"),
+    [
+        (COUNTS, "0/nuisance", row(0, -3.0), "holds -3, but parameters of NegativeBinomial are at"),
+        (COUNTS, "0/nuisance", row(0, 0.0), "holds 0, but parameters of NegativeBinomial are at"),
+        (COUNTS, "0/nuisance", put((0, 0), -1e90), "holds -1e.90, but parameters of NegativeBin"),
+        (COUNTS, "0/nuisance", put((3, -1), -1.0), "holds -1, but parameters of NegativeBinomial"),
+        (OUTLIERS, "0/nuisance", row(0, -3.0), "holds -3, but parameters of StudentT are at least"),
+        (OUTLIERS, "0/nuisance", put((0, 1), 2.0), "holds 2 degrees of freedom, but those of Stud"),
+        (OUTLIERS, "1/nuisance", put((0, 3), 1.0), "holds 1 degrees of freedom, but those of Stud"),
+        (
+            RATINGS,
+            "0/nuisance",
+            lambda a: a[:, ::-1],
+            "cut points of which one is .* below the one",
+        ),
+        (RATINGS, "0/nuisance", put((0, -1), -99.0), "cut points of which one is .* below the one"),
+        (CLASSIFIER, "observed/weight", put(3, -1.0), "'weight' of the training data holds number"),
+        (CLASSIFIER, "observed/values", put(3, 7.0), "y must be 0 or 1 for the Bernoulli likeliho"),
+        (
+            CLASSIFIER,
+            "classes/labels",
+            put(0, "a\0b", "U3"),
+            r"its classes hold the text 'a\\x00b'",
+        ),
+        (COUNTS, "observed/exposure", put(3, -1.0), "'exposure' of the training data holds number"),
+        (COUNTS, "observed/exposure", put(3, 0.0), "'exposure' of the training data holds numbers"),
+        (COUNTS, "observed/values", put(3, -1.0), "y must hold counts, 0, 1, 2, ..., for the Nega"),
+        (OUTLIERS, "observed/lower", put(0, 9.0), "lower ends below upper ones, got 9 and"),
+        (OUTLIERS, "observed/lower", put(-1, 0.0), "lower ends below upper ones, got 0 and nan"),
+        (OUTLIERS, "held out/std", put(0, -5.0), "'std' of the held-out data holds numbers from -"),
+        (OUTLIERS, "held out/std", put(0, 0.0), "within 1e.100 error bars of their means, got"),
+        (
+            OUTLIERS,
+            "0/scans",
+            put(-1, 99),
+            r"its draws are from scans up to \[99, 84\], but chains",
+        ),
+    ],
+)
+def test_what_no_fit_of_its_kind_ends_with_is_refused(tmp_path, source, name, change, message):
+    """Seen to load, and then to predict errors, reversed intervals, or nothing at all."""
+    refused(altered(tmp_path, {name: change}, source), message)
+
+
+def test_counts_may_be_rare(tmp_path):
+    """The intercept of their logarithms is then negative."""
+    ring = load(altered(tmp_path, {"0/nuisance": row(1, -3.0)}, COUNTS))
+    assert ring.predict([[0, 0, 0]]).item() > 0
+
+
+def test_ends_come_in_pairs(tmp_path):
+    members = members_of(OUTLIERS.read_bytes())
+    del members["observed/upper.npy"]
+    (tmp_path / "altered.ring").write_bytes(zipped(members))
+    refused(tmp_path / "altered.ring", "must have both lower and upper ends, or neither")
+
+
+def test_what_the_likelihood_cannot_use_is_refused(tmp_path):
+    members = members_of(RATINGS.read_bytes())
+    members["observed/exposure.npy"] = members["observed/values.npy"]
+    (tmp_path / "altered.ring").write_bytes(zipped(members))
+    refused(tmp_path / "altered.ring", "exposure was given, which the likelihood Ordinal cannot")
+
+
+def test_held_out_probabilities_are_some(tmp_path):
+    members, n = members_of(CLASSIFIER.read_bytes()), 4
+    for name, array in {
+        "coords": np.zeros((n, 3), dtype=int),
+        "values": np.arange(n) % 2.0,
+        "mean": np.array([0.1, 0.5, 1.0, 1.1]),
+        "std": np.full(n, 0.5),
+    }.items():
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        members[f"held out/{name}.npy"] = buffer.getvalue()
+    (tmp_path / "altered.ring").write_bytes(zipped(members))
+    refused(tmp_path / "altered.ring", "means of the held-out data must be probabilities, got 0.1")
+
+
+@pytest.mark.parametrize("source", MODELS, ids=lambda path: path.stem)
+def test_genuine_files_answer(tmp_path, source):
+    (tmp_path / "same.ring").write_bytes(source.read_bytes())
+    assert judge(tmp_path / "same.ring", np.argwhere(np.ones((3, 3, 2)))) == "works"
+
+
+def test_quantiles_far_out_are_numbers(tmp_path):
+    """Seen to be NaN: of some degrees of freedom SciPy has no quantiles there."""
+
+    def stretch(description):
+        tails = description["fitted likelihood"]["tails"]
+        description["fitted likelihood"]["tails"] = [1e6 * tail for tail in tails]
+
+    ring = load(described(tmp_path, stretch, OUTLIERS))
+    lower, upper = ring.predict_interval(np.argwhere(np.ones((3, 3, 2))), 0.9)
+    assert np.all((np.isfinite(lower)) & (lower < -1e3) & (upper > 1e3) & np.isfinite(upper))
 
 
 @pytest.mark.parametrize(
@@ -225,6 +343,7 @@ def test_classes_are_checked(tmp_path, labels, message):
         load(path)
 
 
+FALLING = np.arange(99.0)[::-1].tolist()
 OF_MODE_3 = {"class": "Gaussian", "noise_by": 3, "group_mode": 3, "caps": [1.0, 1.0]}
 
 
@@ -262,21 +381,100 @@ OF_MODE_3 = {"class": "Gaussian", "noise_by": 3, "group_mode": 3, "caps": [1.0, 
         (("prior", "share"), [[0, 3]], "which are no pairs of equal modes"),
         (("prior", "share"), [[0, 1]], "which are no pairs of equal modes"),
         (("symmetric",), [[0, 1]], "which are not shared"),
+        (
+            ("fitted likelihood", "tails"),
+            [-2.0] * 99,
+            "tails of Gaussian must not decrease, nor be",
+        ),
+        (("fitted likelihood", "tails"), [1e300] * 99, "tails of Gaussian must not decrease, nor"),
+        (("fitted likelihood", "tails"), FALLING, "tails of Gaussian must not decrease, nor be be"),
+        (
+            ("warmup",),
+            10**15,
+            r"its warmup of 1000000000000000 is not within chains of \[7, 7\] sc",
+        ),
+        (("warmup",), 7, r"its warmup of 7 is not within chains of \[7, 7\] scans"),
+        (("labels", "value"), "a\ud800", r"in 'labels', holds the text 'a\\ud800', which is not"),
+        (("labels", "names"), ["a", "\udfff", "b"], "which is not valid Unicode"),
+        (
+            ("versions", "\ud800"),
+            "1",
+            "in 'versions', holds the text .* which is not valid Unicode",
+        ),
+        (("parameters", "inference"), "foo", "inference must be 'gibbs' or 'online-em', got 'foo'"),
+        (("parameters", "update"), "foo", "update must be 'entry' or 'slice', got 'foo'"),
+        (("parameters", "dtype"), "f8", "dtype must be 'float32' or 'float64', got 'f8'"),
     ],
 )
 def test_descriptions_are_checked(tmp_path, place, value, message):
-    members = members_of(GIBBS.read_bytes())
-    description = json.loads(members["description.json"])
-    node = description
+    refused(described(tmp_path, lambda found: change_at(found, place, value)), message)
+
+
+def change_at(description, place, value):
     for key in place[:-1]:
-        node = node[key]
-    node[place[-1]] = value
+        description = description[key]
+    description[place[-1]] = value
+
+
+def described(tmp_path, change, source=GIBBS):
+    """A model file whose description was changed by a function."""
+    members = members_of(source.read_bytes())
+    description = json.loads(members["description.json"])
+    change(description)
     members["description.json"] = json.dumps(description).encode()
     path = tmp_path / "altered.ring"
     path.write_bytes(zipped(members))
-    with pytest.raises(ValueError, match=message) as caught:
-        load(path)
-    assert str(caught.value).startswith(f"{path} is not a complete bayesring model: ")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "value", "message"),
+    [
+        (CLASSIFIER, ("location",), 5.0, "values of Bernoulli have location 0 and scale 1, got 5"),
+        (CLASSIFIER, ("scale",), 2.0, "values of Bernoulli have location 0 and scale 1, got 0 and"),
+        (COUNTS, ("location",), -1.0, "values of NegativeBinomial have location 0 and scale 1"),
+        (RATINGS, ("location",), 0.5, "values of Ordinal have a whole number as location and sca"),
+        (RATINGS, ("scale",), 2.0, "values of Ordinal have a whole number as location and scale 1"),
+        (
+            CLASSIFIER,
+            ("asked", "likelihood"),
+            "poisson",
+            "likelihood must be 'bernoulli', or an ob",
+        ),
+        (CLASSIFIER, ("likelihood",), {"class": "Gaussian"}, "binary values, but not Gaussian"),
+        (ONLINE, ("warmup",), 3, r"its warmup of 3 is not within chains of \[2, 2\] scans"),
+    ],
+)
+def test_descriptions_fit_their_kind(tmp_path, source, place, value, message):
+    refused(described(tmp_path, lambda d: change_at(d, place, value), source), message)
+
+
+def test_a_classifier_has_a_likelihood_of_binary_values(tmp_path):
+    """Seen to load: probabilities were 1.129 and -0.129."""
+    members, buffer = members_of(GIBBS.read_bytes()), io.BytesIO()
+    np.save(buffer, np.array(["no", "yes"]))
+    members["classes/labels.npy"] = buffer.getvalue()
+    (tmp_path / "plain.ring").write_bytes(zipped(members))
+    path = described(
+        tmp_path, lambda d: d.update(estimator="TensorRingClassifier"), tmp_path / "plain.ring"
+    )
+    refused(path, "a TensorRingClassifier has binary values, but not Gaussian")
+
+
+def test_names_of_files_may_be_any(tmp_path):
+    """Of a file whose name is no UTF-8, Python holds the bytes in halves of characters."""
+    origin = {"input": "caf\udce9.csv, 9 bytes", "command": "bayesring fit caf\udce9.csv"}
+    ring = load(described(tmp_path, lambda d: d.update(origin=origin)))
+    page = ring.report(tmp_path / "page.html", progress=False)
+    assert "bayesring fit caf\\udce9.csv" in page.read_text("utf-8")
+
+
+def test_names_that_no_file_holds_are_not_written(tmp_path):
+    ring = load(GIBBS)
+    ring.labels_ = ring.labels_._replace(value="a\ud800")
+    with pytest.raises(ValueError, match="which is not valid Unicode"):
+        ring.save(tmp_path / "model.ring")
+    assert not list(tmp_path.iterdir())
 
 
 def peak_of(path, message):

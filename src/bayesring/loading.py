@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 
+from bayesring.checks import check_choice
 from bayesring.classifier import TensorRingClassifier
+from bayesring.engine.operations import UPDATES
 from bayesring.estimator import TensorRing
 from bayesring.posterior.modelfiles import ASKED, read_model
+from bayesring.settings import DTYPES, INFERENCES
 from bayesring.wording import shown
+
+CHOICES = {"inference": INFERENCES, "update": UPDATES, "dtype": DTYPES}
+"""Settings that are one of a few names."""
 
 
 def load(path: str | os.PathLike[str]) -> TensorRing:
@@ -29,18 +35,22 @@ def load(path: str | os.PathLike[str]) -> TensorRing:
     kinds = {cls.__name__: cls for cls in (TensorRing, TensorRingClassifier)}
     ring: TensorRing = read_model(path, kinds)
     ring._set_fitted()
-    asked = ring.description_.get(ASKED)
-    if asked:
-        _ask_again(ring, asked, path)
+    try:
+        for name, known in CHOICES.items():
+            check_choice(getattr(ring, name), name, known)
+        _ask_again(ring, ring.description_.get(ASKED, {}))
+    except ValueError as error:
+        raise ValueError(f"{path} is not a complete bayesring model: {error}") from error
     return ring
 
 
-def _ask_again(ring: TensorRing, asked: dict[str, str], path: str | os.PathLike[str]) -> None:
+def _ask_again(ring: TensorRing, asked: dict[str, str]) -> None:
     """Put the names that the user gave in place of the objects that they stood for."""
-    try:
-        if not {*asked} <= {"likelihood", "prior", "rank"}:
-            raise ValueError(f"{shown(list(asked))} are not what a user may name.")
-        ring.set_params(**asked)
-        ring._settings(ring.labels_.names)
-    except ValueError as error:
-        raise ValueError(f"{path} is not a complete bayesring model: {error}") from error
+    if not {*asked} <= {"likelihood", "prior", "rank"}:
+        raise ValueError(f"{shown(list(asked))} are not what a user may name.")
+    if not asked:
+        return
+    ring.set_params(**asked)
+    if isinstance(ring, TensorRingClassifier):
+        ring._refuse_other_likelihoods()
+    ring._settings(ring.labels_.names)

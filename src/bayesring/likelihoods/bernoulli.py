@@ -48,7 +48,6 @@ class Bernoulli(Likelihood):
     discrete: ClassVar[bool] = True
     information: ClassVar[float] = 0.25
     binary: ClassVar[bool] = True
-    positive_nuisance: ClassVar[bool] = False
     slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"scale": 1.2, "extra_degrees": 5.0}
     )
@@ -88,6 +87,9 @@ class Bernoulli(Likelihood):
     def draw_nuisance(self, rng: Generator) -> FloatArray:
         """Draw b from its prior."""
         return self.spread * rng.standard_normal(int(self.intercept))
+
+    def check_nuisance(self, nuisance: FloatArray, where: str) -> None:
+        """b may be any number."""
 
     def log_prior(self, nuisance: FloatArray) -> float:
         """Log density of b."""

@@ -35,7 +35,6 @@ class CountValued(Likelihood):
 
     told: ClassVar[str] = "counts"
     discrete: ClassVar[bool] = True
-    positive_nuisance: ClassVar[bool] = False
     slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType({"extra_degrees": 3.0})
     carries: ClassVar[frozenset[str]] = frozenset({"weight", "offset", "exposure"})
 
@@ -64,6 +63,10 @@ class CountValued(Likelihood):
     def draws_for_statistics(self, given: Given) -> bool:
         """The intercept is drawn given omega."""
         return True
+
+    def check_nuisance(self, nuisance: FloatArray, where: str) -> None:
+        """r is positive, and so are candidates for it; b may be any number."""
+        super().check_nuisance(np.delete(nuisance, 1, axis=-1), where)
 
     def draw_intercept(self, rng: Generator) -> float:
         """b from its prior."""

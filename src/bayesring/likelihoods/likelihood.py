@@ -25,6 +25,8 @@ from bayesring.model.types import NOTHING, FloatArray, Given, IntArray, Moments,
 
 BISECTIONS = 200
 """Maximum number of bisection steps for a quantile; float64 has fewer bits."""
+SMALLEST = 1e-100
+"""Least that a positive parameter may be, so that its inverse and the square of that are finite."""
 
 
 class Likelihood(ABC):
@@ -174,8 +176,6 @@ class Likelihood(ABC):
     """Whether statistics found at other parameters are of no use, so that online EM drops them."""
     discrete: ClassVar[bool] = False
     """Whether values are integers."""
-    positive_nuisance: ClassVar[bool] = True
-    """Whether all parameters are positive."""
     slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType({"k0": 0.02, "learned": True})
     """Parameters of the `NormalWishart` prior that goes with this likelihood by default: how large
     the slices may be before anything is seen, and how sure that is."""
@@ -192,6 +192,14 @@ class Likelihood(ABC):
     def draw_nuisance(self, rng: Generator) -> FloatArray:
         """Draw the parameters from their prior."""
         return self.initial_nuisance()
+
+    def check_nuisance(self, nuisance: FloatArray, where: str) -> None:
+        """Raise a ValueError for parameters (..., p) out of their range; by default, positive."""
+        if nuisance.size and nuisance.min() < SMALLEST:
+            raise ValueError(
+                f"{where} holds {nuisance.min():g}, but parameters of {type(self).__name__} are "
+                f"at least {SMALLEST:g}."
+            )
 
     def log_prior(self, nuisance: FloatArray) -> float:
         """log p(nuisance)."""
@@ -255,6 +263,14 @@ class Likelihood(ABC):
         """
         self.check(np.array([moments.smallest, moments.largest]))
         return 0.0, 1.0
+
+    def check_units(self, location: float, scale: float) -> None:
+        """Raise a ValueError for units that `units_from` never gives."""
+        if self.discrete and (location, scale) != (0.0, 1.0):
+            raise ValueError(
+                f"values of {type(self).__name__} have location 0 and scale 1, got {location:g} "
+                f"and {scale:g}."
+            )
 
     # ---- Optional: calibration on held-out observations, and messages to users.
 

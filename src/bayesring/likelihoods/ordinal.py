@@ -44,7 +44,6 @@ class Ordinal(Likelihood):
 
     told: ClassVar[str] = "ordered categories"
     discrete: ClassVar[bool] = True
-    positive_nuisance: ClassVar[bool] = False
     information: ClassVar[float] = 0.6
     slice_prior: ClassVar[Mapping[str, Any]] = MappingProxyType({"extra_degrees": 3.0})
     forgets: ClassVar[bool] = True
@@ -92,6 +91,15 @@ class Ordinal(Likelihood):
         scales = np.append(self.spread, np.full(self._cuts - 1, self.gap_spread))
         centres = np.append(self.first, np.full(self._cuts - 1, self.gap))
         return self._beside(rng, _natural(centres + scales * scores))
+
+    def check_nuisance(self, nuisance: FloatArray, where: str) -> None:
+        """Cut points do not decrease, nor do candidates for them."""
+        gaps = np.diff(nuisance.reshape(-1, self._cuts), axis=-1)
+        if np.any(gaps < 0):
+            raise ValueError(
+                f"{where} holds cut points of which one is {-gaps.min():g} below the one before "
+                "it, but cut points of Ordinal do not decrease."
+            )
 
     def _beside(self, rng: Generator, cuts: FloatArray) -> FloatArray:
         """Cut points with fresh candidates."""
@@ -292,6 +300,14 @@ class Ordinal(Likelihood):
         if not moments.whole:
             raise ValueError("The data hold values other than integers; use likelihood='gaussian'.")
         return moments.smallest, 1.0
+
+    def check_units(self, location: float, scale: float) -> None:
+        """The lowest category is a whole number."""
+        if location % 1 or scale != 1.0:
+            raise ValueError(
+                "values of Ordinal have a whole number as location and scale 1, got "
+                f"{location:g} and {scale:g}."
+            )
 
     def describe(
         self, statistics: FloatArray, nuisance: FloatArray, scale: float

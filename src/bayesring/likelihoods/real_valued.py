@@ -17,6 +17,7 @@ from bayesring.model import latent
 from bayesring.model import tails as calibrated_tails
 from bayesring.model.tails import KNOTS, LEVELS, NORMAL_TAILS, SIZES, SMALLEST
 from bayesring.model.types import NOTHING, FloatArray, Given, Moments
+from bayesring.wording import shown
 
 LARGEST = 1e304
 """Maximum size of a value: sums and differences of larger ones overflow."""
@@ -24,6 +25,8 @@ FEW, FAR_OFF = 0.001, 1e6
 """Share of the values that may be outliers, and how far off they are, relative to the farthest of
 the others, to be worth a warning."""
 SMALLEST_SIZE = 0.25
+LARGEST_TAIL = 1e100
+"""Largest of the `tails`, so that the sum of their squares is a number."""
 
 
 class Ends(NamedTuple):
@@ -71,6 +74,12 @@ class RealValued(Likelihood):
         if len(self.tails) not in (0, LEVELS.size):
             raise ValueError(
                 f"tails of {name} must be {LEVELS.size} numbers or none, got {len(self.tails)}."
+            )
+        increase = bool(np.all(np.diff(self.tails, prepend=0.0) >= 0))
+        if not increase or max(self.tails, default=0.0) > LARGEST_TAIL:
+            raise ValueError(
+                f"tails of {name} must not decrease, nor be below 0 or above {LARGEST_TAIL:g}, "
+                f"got {shown(self.tails)}."
             )
 
     @abstractmethod

@@ -24,6 +24,8 @@ LEAST = 2.0
 USUAL = 4.0
 """Degrees of freedom by which held-out errors are judged before any are known."""
 ROUNDS = 50
+RAREST = 1e-50
+"""Least tail probability that quantiles are worked out for; SciPy has none of some beyond."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,16 @@ class StudentT(RealValued):
         tau = draw_truncated_gamma(rng, self.alpha0, self.beta0, self._upper)
         nu = LEAST + np.exp(self.centre + self.spread * rng.standard_normal())
         return self._beside(rng, np.array([tau, nu]))
+
+    def check_nuisance(self, nuisance: FloatArray, where: str) -> None:
+        """tau is positive and nu above two; of candidates, nu may be two by rounding."""
+        super().check_nuisance(nuisance, where)
+        least = nuisance[..., 1::2].min()
+        if least < LEAST or nuisance[..., 1].min() <= LEAST:
+            raise ValueError(
+                f"{where} holds {least:g} degrees of freedom, but those of StudentT are above "
+                f"{LEAST:g}."
+            )
 
     def _beside(self, rng: Generator, own: FloatArray) -> FloatArray:
         """tau and nu with fresh candidates; or without, by a coin, and tau is drawn given u next.
@@ -289,6 +301,7 @@ class StudentT(RealValued):
         self, ends: Ends, fitted: FloatArray, nuisance: FloatArray, given: Given
     ) -> FloatArray:
         """By tables of the distribution function, one per draw."""
+        ends = ends._replace(tails=np.maximum(ends.tails, RAREST))
         degrees, roots = np.ascontiguousarray(nuisance[:, 1]), np.sqrt(nuisance[:, 0])
         columns, table = np.ascontiguousarray(fitted.T), _table(degrees.tobytes())
         own = -stdtrit(degrees[:, None], ends.tails) / roots[:, None]

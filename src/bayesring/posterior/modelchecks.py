@@ -6,8 +6,6 @@ kernel reads it. ValueErrors name the part, what was found and what was expected
 
 from __future__ import annotations
 
-import re
-import zoneinfo
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from math import inf, isfinite, prod
@@ -16,17 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesring.data.labels import KINDS, Labels, Zone
+from bayesring.data.labels import KINDS
 from bayesring.likelihoods import Likelihood
 from bayesring.model.types import IntArray, RingSize
 from bayesring.priors import BondPrior, ModePrior
 from bayesring.wording import shorten
 
 MOST_MODES = 64
-TIME_UNITS = ("s", "ms", "us", "ns")
 MOST_COUNT = 2**53
 LARGEST = 1e100
 """Bound on entries in standard units and on precisions, so products and squares stay finite."""
+
+
+LEAST = {"weight": 0.0, "exposure": 5e-324, "error": 0.0, "std": 0.0}
+"""Least of what is known of cells; anything if not named."""
+ENDS = ("lower", "upper")
 
 
 class Expected(NamedTuple):
@@ -78,17 +80,18 @@ def _auto_or(least: int) -> Rule:
     return Rule(lambda v: v == "auto" or counted.fits(v), f"'auto' or {counted.expected}")
 
 
-def _listed(value: Any, fits: Callable[[Any], bool], most: float = inf, least: int = 0) -> bool:
+def listed(value: Any, fits: Callable[[Any], bool], most: float = inf, least: int = 0) -> bool:
+    """Whether a value is a list of so many items that fit."""
     is_list = isinstance(value, (list, tuple)) and least <= len(value) <= most
     return is_list and all(map(fits, value))
 
 
 def _names_modes(value: Any, periods: bool = False) -> bool:
     names: Any = [value] if isinstance(value, str) else value
-    if periods and _listed(names, lambda pair: isinstance(pair, list) and len(pair) == 2):
+    if periods and listed(names, lambda pair: isinstance(pair, list) and len(pair) == 2):
         periods = all(type(how) is bool or is_number(how) for _, how in names)
         return periods and _names_modes([mode for mode, _ in names])
-    return _listed(names, lambda each: isinstance(each, str) or is_whole(each), MOST_MODES)
+    return listed(names, lambda each: isinstance(each, str) or is_whole(each), MOST_MODES)
 
 
 TEXT = Rule(lambda value: isinstance(value, str), "text")
@@ -96,11 +99,11 @@ FLAG = Rule(lambda value: value in (True, False), "true or false")
 PARAMETERS: Mapping[str, Rule] = {
     "inference": TEXT,
     "order": Rule(lambda v: v is None or _names_modes(v, True), "null, modes, or their periods"),
-    "share": Rule(lambda value: value is None or _listed(value, _names_modes), "null or pairs"),
+    "share": Rule(lambda value: value is None or listed(value, _names_modes), "null or pairs"),
     "update": TEXT,
     "dtype": TEXT,
     "shape": Rule(
-        lambda value: value is None or _listed(value, lambda size: is_number(size) and size >= 1),
+        lambda value: value is None or listed(value, lambda size: is_number(size) and size >= 1),
         "null or a list of positive integers",
     ),
     "warmup": _auto_or(0),
@@ -120,7 +123,7 @@ PARAMETERS: Mapping[str, Rule] = {
 """Parameters of the estimator that are plain data."""
 DESCRIPTION: Mapping[str, Rule] = {
     "shape": Rule(
-        lambda value: _listed(value, lambda size: is_whole(size, 1), MOST_MODES, 2),
+        lambda value: listed(value, lambda size: is_whole(size, 1), MOST_MODES, 2),
         "a list of two positive integers or more",
     ),
     "location": Rule(is_number, "a finite number"),
@@ -134,7 +137,7 @@ DESCRIPTION: Mapping[str, Rule] = {
 }
 """Fields of the description of a model that are plain data."""
 LABELS: Mapping[str, Rule] = {
-    "names": Rule(lambda value: _listed(value, TEXT.fits, MOST_MODES), "a list of texts"),
+    "names": Rule(lambda value: listed(value, TEXT.fits, MOST_MODES), "a list of texts"),
     "value": Rule(lambda value: value is None or TEXT.fits(value), "null or text"),
     "table kind": Rule(lambda value: value is None or TEXT.fits(value), "null or text"),
 }
@@ -143,7 +146,7 @@ FIELD_TYPES: Mapping[str, Rule] = {
     "bool": Rule(lambda value: type(value) is bool, "true or false"),
     "int": Rule(is_whole, "an integer of at least 0"),
     "int | tuple[int, ...]": Rule(
-        lambda value: is_whole(value, 1) or _listed(value, lambda each: is_whole(each, 1)),
+        lambda value: is_whole(value, 1) or listed(value, lambda each: is_whole(each, 1)),
         "a positive integer or a list of them",
     ),
     "int | None": Rule(lambda value: value is None or is_whole(value), "null or an integer"),
@@ -153,14 +156,14 @@ FIELD_TYPES: Mapping[str, Rule] = {
     "float": Rule(is_number, "a finite number"),
     "float | None": Rule(lambda v: v is None or v == inf or is_number(v), "null or a number"),
     "tuple[tuple[float, ...], ...]": Rule(lambda value: value == (), "an empty list"),
-    "tuple[float, ...]": Rule(lambda value: _listed(value, is_number), "a list of finite numbers"),
+    "tuple[float, ...]": Rule(lambda value: listed(value, is_number), "a list of finite numbers"),
     "tuple[ModePrior, ...]": Rule(
-        lambda value: _listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),
+        lambda value: listed(value, lambda each: isinstance(each, ModePrior), MOST_MODES, 1),
         "a list of priors of modes",
     ),
     "NormalWishart | Gradual": Rule(lambda value: isinstance(value, ModePrior), "a prior"),
     "Design | None": Rule(lambda value: value is None, "null"),
-    "Pairs": Rule(lambda v: _listed(v, lambda p: _listed(p, is_whole, 2, 2)), "pairs of modes"),
+    "Pairs": Rule(lambda v: listed(v, lambda p: listed(p, is_whole, 2, 2)), "pairs of modes"),
     "BondPrior": Rule(lambda value: isinstance(value, BondPrior), "a prior of weights"),
 }
 """Fields of likelihoods, priors and rank policies by their annotation."""
@@ -264,13 +267,14 @@ def check_chain(
     parts = frame | {
         "flat": real((n_draws, n_entries)),
         "starts": whole((order,), 0),
-        "nuisance": nuisance_part(likelihood, n_draws),
+        "nuisance": _nuisance(likelihood, n_draws),
         "scans": whole((n_draws,), 1),
         "weights": real((n_draws, size.strands * sum(size.bonds))),
         "rank": whole((n_scans, order), 1),
         "log_likelihood": Expected("f", (n_scans,), finite=False),
     }
     check_arrays(arrays, parts | traces, where)
+    likelihood.check_nuisance(arrays["nuisance"], f"the array 'nuisance' of {where}")
     if not np.array_equal(arrays["starts"], layout(shape, size)):
         raise ValueError(
             f"the array 'starts' of {where} says that the cores begin at "
@@ -294,7 +298,7 @@ def check_learner(
     parts = {
         "flat": real((n_entries,)),
         "curvature": real((n_entries,), 0.0),
-        "nuisance": nuisance_part(likelihood),
+        "nuisance": _nuisance(likelihood),
         "width": real((), 1 / LARGEST),
     }
     for mode, n_slices in enumerate(shape):
@@ -311,15 +315,15 @@ def check_learner(
             f"prior {mode} linear": real((rows, entries)),
         }
     check_arrays(arrays, parts, where)
+    likelihood.check_nuisance(arrays["nuisance"], f"the array 'nuisance' of {where}")
     totals = {float(arrays[f"counts {mode}"].sum(dtype=float)) for mode in range(len(shape))}
     if len(totals) > 1 or not 1 <= min(totals) <= MOST_COUNT:
         raise ValueError(f"the counts of {where} must sum to one positive number in all modes.")
 
 
-def nuisance_part(likelihood: Likelihood, *draws: int) -> Expected:
-    """Parameters of a likelihood."""
-    lowest = (1 / LARGEST,) if likelihood.positive_nuisance else ()
-    return real((*draws, len(likelihood.initial_nuisance())), *lowest)
+def _nuisance(likelihood: Likelihood, *draws: int) -> Expected:
+    """Parameters of a likelihood, which checks their ranges itself."""
+    return real((*draws, len(likelihood.initial_nuisance())))
 
 
 def check_cells(
@@ -328,55 +332,31 @@ def check_cells(
     shape: tuple[int, ...],
     where: str,
 ) -> None:
-    """Coordinates inside the tensor, and their finite values."""
+    """Coordinates inside the tensor, their finite values, and what else is known of these."""
     n = _length(arrays, "coords", where)
-    parts = {name: Expected("f", (n,), finite=name not in ("lower", "upper")) for name in numbers}
+    parts = {
+        name: Expected("f", (n,), LEAST.get(name, -inf), finite=name not in ENDS)
+        for name in numbers
+    }
     check_arrays(arrays, {"coords": whole((n, len(shape)), 0)} | parts, where)
     if n and np.any(arrays["coords"].max(axis=0) >= np.array(shape)):
         raise ValueError(f"the coordinates of {where} are beyond the shape {shape}.")
+    if any(name in numbers for name in ENDS):
+        _check_ends([arrays.get(name) for name in ENDS], where)
 
 
-def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
-    """Labels of the modes: names, and distinct keys of a known type, one per slice."""
-    if len(labels.names) != len(shape):
-        raise ValueError(f"the labels must have {len(shape)} names, got {shorten(labels.names)}.")
-    if len(labels.zones) not in (0, len(shape)):
-        raise ValueError(f"the labels must have {len(shape)} time zones, got {labels.zones}.")
-    for mode, (levels, size) in enumerate(zip(labels.levels, shape, strict=True)):
-        if labels.zones and labels.zones[mode] and (levels is None or levels.dtype.kind != "M"):
-            raise ValueError(f"the labels of mode {mode} have a time zone, but are not times.")
-        if levels is None:
-            continue
-        where, kind = f"the labels of mode {mode}", levels.dtype.kind
-        if kind not in KINDS or str(levels.dtype) in ("datetime64", "timedelta64"):
-            raise ValueError(f"{where} are of type {levels.dtype}, which keys cannot have.")
-        if levels.shape != (size,):
-            raise ValueError(f"{where} have the shape {levels.shape}, but {(size,)} is required.")
-        missing = np.isnat(levels) if kind in "Mm" else levels != levels
-        if np.any(missing) or len(np.unique(levels)) < size:
-            raise ValueError(f"{where} are not distinct.")
-
-
-def zones_from_plain(found: Any) -> tuple[Zone | None, ...]:
-    """Time zones of labels: null, or name and unit, per mode; absent in older files."""
-
-    def fits(each: Any) -> bool:
-        is_pair = _listed(each, TEXT.fits) and len(each) == 2
-        return each is None or (is_pair and each[1] in TIME_UNITS and _is_zone(each[0]))
-
-    if not _listed(found, fits, MOST_MODES):
-        raise ValueError(f"the time zones of the labels must be names and units, got {found!r}.")
-    return tuple(None if each is None else Zone(*each) for each in found)
-
-
-def _is_zone(name: str) -> bool:
-    """Whether a name is a time zone or an offset from UTC."""
-    if re.fullmatch(r"(UTC)?[+-][0-9]{2}:[0-9]{2}(:[0-9]{2})?|UTC", name):
-        return True
-    try:
-        return name in zoneinfo.available_timezones()
-    except OSError:
-        return False
+def _check_ends(ends: Sequence[NDArray[Any] | None], where: str) -> None:
+    """Lower ends below upper ones, and both NaN where the value itself is known."""
+    lower, upper = ends
+    if lower is None or upper is None:
+        raise ValueError(f"{where} must have both lower and upper ends, or neither.")
+    wrong = ~((lower < upper) | (np.isnan(lower) & np.isnan(upper)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{where} must have lower ends below upper ones, got {lower[row]:g} and "
+            f"{upper[row]:g} in row {row}."
+        )
 
 
 def layout(shape: tuple[int, ...], size: RingSize) -> IntArray:

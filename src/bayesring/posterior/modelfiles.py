@@ -6,9 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from bayesring.data.extras import check_carried
 from bayesring.data.modelheaders import one_line
+from bayesring.data.observations import HeldOut
 from bayesring.data.positions import axes_of
 from bayesring.engine.threads import Threads, count_threads
 from bayesring.likelihoods import Likelihood
@@ -21,7 +24,13 @@ from bayesring.posterior.featurefiles import (
     features_to_arrays,
     features_to_plain,
 )
-from bayesring.posterior.modelchecks import DESCRIPTION, check_fields, check_parameters
+from bayesring.posterior.labelchecks import check_texts
+from bayesring.posterior.modelchecks import (
+    DESCRIPTION,
+    LARGEST,
+    check_fields,
+    check_parameters,
+)
 from bayesring.posterior.sitefiles import sites_to_plain
 from bayesring.priors import Featured, RingPrior
 from bayesring.wording import shorten
@@ -30,6 +39,8 @@ TABLE_KINDS = ("pandas", "polars", "pyarrow", "modin", "cudf", "xarray")
 """Libraries whose tables narwhals can make, and that of labelled arrays."""
 TEXTS = DESCRIPTION["versions"]
 """An object of texts."""
+ORIGIN = "origin"
+"""Where a command got its data: texts, among them the name of a file."""
 ASKED = "asked"
 """Names that the user gave for objects: `likelihood="auto"`, `rank="auto"`."""
 
@@ -76,6 +87,7 @@ def write_model(ring: Any, path: str | os.PathLike[str]) -> None:
         "symmetric": ring.symmetric_,
     }
     check_parameters(description["parameters"])  # now, because on reading it would be too late
+    _check_texts(description)
     arrays = storage.chains_to_arrays(posterior.chains, ring.trace_)
     arrays |= storage.training_to_arrays(ring.labels_, ring.observed_)
     arrays |= storage.held_out_to_arrays(ring.held_out_)
@@ -110,6 +122,7 @@ def _rebuilt(
     if not isinstance(name, str) or name not in estimators:
         raise ValueError(f"its estimator {shorten(name)} is unknown.")
     storage.check_known(arrays)
+    _check_texts(description)
     plain = check_fields(description, DESCRIPTION, "the description")
     parameters = check_parameters(description.get("parameters"))
     if parameters.get("shape") is not None:
@@ -125,6 +138,7 @@ def _rebuilt(
     shape = tuple(plain["shape"])
     if fitted.group_mode is not None and fitted.group_mode >= len(shape):
         raise ValueError(f"noise_by refers to mode {fitted.group_mode}, which is not there.")
+    fitted.check_units(plain["location"], plain["scale"])
     chains, ring.trace_ = storage.chains_from_arrays(arrays, shape, fitted)
     ring.posterior_ = Posterior(
         shape,
@@ -164,20 +178,77 @@ def _rebuilt(
     ring.interrupted_ = description.get("interrupted", False)
     if type(ring.interrupted_) is not bool:
         raise ValueError(f"'interrupted' must be true or false, got {shorten(ring.interrupted_)}.")
+    _check_values(ring)
+    _check_scans(ring)
     classes = storage.classes_from_arrays(arrays)
     if (classes is None) == (name == "TensorRingClassifier"):
         raise ValueError(f"a {name} has {'no ' if classes is None else ''}classes.")
     if classes is not None:
         ring.classes_ = classes
+        for each in (likelihood, fitted):
+            if not each.binary:
+                raise ValueError(f"a {name} has binary values, but not {type(each).__name__}.")
     if ring.estimates_ and ring.inference != "online-em":
         raise ValueError(f"it has rings of online EM, but inference is {ring.inference!r}.")
     kept = ("parameters", "likelihood", "prior", "rank", "versions")
     ring.description_ = {name: description[name] for name in kept}
-    for name in ("origin", ASKED):  # where a command got its data; absent in older files
+    for name in (ORIGIN, ASKED):  # absent in older files
         if name in description:
             check_fields(description, {name: TEXTS}, "the description")
             ring.description_[name] = description[name]
+    if ORIGIN in ring.description_:
+        ring.description_[ORIGIN] = _escaped(ring.description_[ORIGIN])
     return ring
+
+
+def _escaped(texts: Mapping[str, str]) -> dict[str, str]:
+    """Texts that a report can hold: bytes of file names that are no UTF-8 are shown."""
+    return {name: text.encode("utf-8", "backslashreplace").decode() for name, text in texts.items()}
+
+
+def _check_texts(description: Mapping[str, Any]) -> None:
+    """Refuse texts that no report could hold, but in names of files, which are not ours."""
+    for name, found in description.items():
+        if name != ORIGIN:
+            check_texts(found, f"the description, in {name!r},")
+
+
+def _check_values(ring: Any) -> None:
+    """Values of a kind that the likelihood has, and nothing known of them that it cannot use."""
+    likelihood = ring.posterior_.likelihood
+    for data in (ring.observed_, ring.held_out_):
+        if data is not None:
+            likelihood.check(data.values)
+    if ring.observed_ is not None:
+        check_carried(ring.observed_.given, likelihood)
+    if ring.held_out_ is not None:
+        _check_held_out(ring.held_out_, likelihood)
+
+
+def _check_held_out(held: HeldOut, likelihood: Likelihood) -> None:
+    """Predictions of values that were held out: probabilities, or errors that can be counted."""
+    if likelihood.binary and np.any((held.mean < 0) | (held.mean > 1)):
+        raise ValueError(
+            f"the means of the held-out data must be probabilities, got {held.mean.min():g} to "
+            f"{held.mean.max():g}."
+        )
+    wrong = ~(np.abs(held.values - held.mean) < LARGEST * held.std)
+    if not likelihood.discrete and wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"the held-out data must be within {LARGEST:g} error bars of their means, got "
+            f"{held.values[row]:g} for {held.mean[row]:g} with {held.std[row]:g} in row {row}."
+        )
+
+
+def _check_scans(ring: Any) -> None:
+    """Draws that were kept from scans after the warm-up, if there are scans at all."""
+    lengths = [len(trace.log_likelihood) for trace in ring.trace_]
+    if ring.warmup_ > (min(lengths) - 1 if ring.sampled_ else max(lengths)):
+        raise ValueError(f"its warmup of {ring.warmup_} is not within chains of {lengths} scans.")
+    last = [int(draws.scans[-1]) for draws in ring.posterior_.chains]
+    if ring.sampled_ and any(scan > n for scan, n in zip(last, lengths, strict=True)):
+        raise ValueError(f"its draws are from scans up to {last}, but chains have {lengths} scans.")
 
 
 def check_pairs(pairs: Sequence[tuple[int, int]], shape: tuple[int, ...]) -> None:

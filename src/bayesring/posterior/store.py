@@ -41,16 +41,15 @@ from bayesring.likelihoods import Likelihood
 from bayesring.model.growth import JointGrowth
 from bayesring.model.rank import Adaption, FixedRank, StrandGrowth, Truncation
 from bayesring.model.types import Given, RingSize, SlicePrior
+from bayesring.posterior.labelchecks import check_keys, check_labels, zones_from_plain
 from bayesring.posterior.modelchecks import (
     LABELS,
     check_cells,
     check_chain,
     check_fields,
-    check_labels,
     check_learner,
     check_settings,
     layout,
-    zones_from_plain,
 )
 from bayesring.posterior.sitefiles import with_sites
 from bayesring.priors import RingPrior
@@ -243,6 +242,7 @@ def classes_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any] | No
         raise ValueError("its classes must be two labels: text, numbers or booleans.")
     if not labels[0] < labels[1]:
         raise ValueError(f"its classes must be different and sorted, got {labels.tolist()}.")
+    check_keys(labels, "its classes")
     return labels
 
 
