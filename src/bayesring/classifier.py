@@ -15,7 +15,8 @@ from sklearn.utils import ClassifierTags, Tags
 from bayesring.checks import one_column
 from bayesring.data.extras import given_arguments
 from bayesring.data.inputs import take_column
-from bayesring.data.opentables import is_table
+from bayesring.data.opentables import is_table, open_table
+from bayesring.data.unpadded import learn_labels, unpadded
 from bayesring.estimator import TensorRing
 from bayesring.growing import OnlyOnline
 from bayesring.likelihoods import Likelihood
@@ -134,7 +135,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         if y is not None and value is not None:
             raise ValueError(f"values are given twice: as y and as the column {value!r}.")
         if y is None and value is not None and is_table(X):
-            X, y = take_column(X, value)
+            X, y = _take_labels(X, value)
         others: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         others |= given_arguments(
             exposure=exposure,
@@ -213,11 +214,11 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             if classes is None:
                 return self.fit(X, y, **given)
             self._refuse_other_likelihoods()
-            self.classes_ = np.unique(classes)
+            self.classes_ = learn_labels(unpadded(classes).ravel(), "classes")[0]
             coded = _codes(y, self.classes_)[1]
             return super().fit(X, coded, **given)
         if y is None and self.labels_.value is not None and is_table(X):
-            X, y = take_column(X, self.labels_.value)
+            X, y = _take_labels(X, self.labels_.value)
         codes = None if y is None else _codes(y, self.classes_)[1]
         super().partial_fit(X, codes, **given)
         return self
@@ -246,7 +247,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         """
         self._posterior()
         if y is None and self.labels_.value is not None and is_table(X):
-            X, y = take_column(X, self.labels_.value)
+            X, y = _take_labels(X, self.labels_.value)
         codes = None if y is None else _codes(y, self.classes_)[1]
         given: Any = {"exposure": exposure, "positions": positions, "features": features}
         return super().fold_in(X, codes, shape=shape, **given)
@@ -301,7 +302,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         from sklearn.metrics import accuracy_score  # slow to load
 
         if y is None and self.labels_.value is not None and is_table(X):
-            X, y = take_column(X, self.labels_.value)
+            X, y = _take_labels(X, self.labels_.value)
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def _refuse_other_likelihoods(self) -> None:
@@ -314,7 +315,7 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
             )
 
     def _values_in(self, frame: Any) -> Any:
-        return frame[self.labels_.value].to_numpy()
+        return unpadded(frame[self.labels_.value])
 
     def _coded(self, y: Any) -> Any:
         return _codes(y, self.classes_)[1]
@@ -326,18 +327,25 @@ class TensorRingClassifier(ClassifierMixin, TensorRing):  # type: ignore[misc]
         return tags
 
 
+def _take_labels(X: Any, name: str) -> tuple[Any, NDArray[Any]]:
+    """A table without the column of labels, and that column."""
+    frame = open_table(X, "X")
+    if name not in frame.columns:
+        take_column(X, name)  # says what the columns are
+    return frame.drop(name).to_native(), unpadded(frame[name])
+
+
 def _codes(y: Any, known: NDArray[Any] | None = None) -> tuple[NDArray[Any], FloatArray]:
     """The two sorted labels, and 0 or 1 for every row; raises an error if `y` is not valid."""
-    labels = np.asarray(y)
+    labels = unpadded(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = one_column(labels, "y")
     if labels.ndim != 1:
         raise ValueError(f"y must have one label per row and 1 dimension, got {labels.shape}.")
+    if not labels.size:
+        raise ValueError("y holds no labels, but a classifier needs two of them.")
     if labels.dtype == object:
-        missing = np.array([each is None or each != each for each in labels], dtype=bool)
-        kinds = {type(each) for each in labels[~missing]}
-        if not missing.any() and all(issubclass(each, str) for each in kinds):
-            labels = labels.astype(str)
+        missing = np.array([_is_nothing(each) for each in labels], dtype=bool)
     else:
         missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), bool)
     if missing.any():
@@ -345,10 +353,7 @@ def _codes(y: Any, known: NDArray[Any] | None = None) -> tuple[NDArray[Any], Flo
             f"y contains NaN or nothing in row {int(np.argmax(missing))}, but every row needs a "
             "label; leave rows without one out."
         )
-    try:
-        found = np.unique(labels)
-    except TypeError:
-        raise ValueError("y holds labels of different kinds, which cannot be sorted.") from None
+    found, places = learn_labels(labels, "y")
     classes = found if known is None else known
     if labels.dtype.kind == "f" and np.any(found != np.round(found)):
         raise ValueError(
@@ -360,14 +365,19 @@ def _codes(y: Any, known: NDArray[Any] | None = None) -> tuple[NDArray[Any], Flo
             f"y holds {len(classes)} classes such as {classes[0]!s}, {classes[1]!s} and "
             f"{classes[2]!s}. Only binary classification is supported."
         )
-    unknown = ~np.isin(labels, classes)
+    unknown = ~np.isin(found, classes)
     if unknown.any():
-        row = int(np.argmax(unknown))
+        row = int(np.argmax(unknown[places]))
         raise ValueError(
             f"y holds {labels[row]!s} in row {row}, but the classes are {classes.tolist()}."
         )
     _check_two(classes)
-    return classes, (labels == classes[1]).astype(float)
+    return classes, (found == classes[1])[places].astype(float)
+
+
+def _is_nothing(label: Any) -> bool:
+    """None, NaN and the missing value of pandas."""
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 def _check_two(classes: NDArray[Any]) -> None:

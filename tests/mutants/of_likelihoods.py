@@ -6,6 +6,9 @@ from tests.mutants.mutant import Mutant
 
 LAWS = "tests/test_likelihoods.py::"
 CHANCES = "tests/test_chances.py::"
+HOSTILE = "tests/test_hostile_models.py::"
+TEXT = "tests/test_text_labels.py::"
+ENDED = (HOSTILE + "test_what_no_fit_of_its_kind_ends_with_is_refused",)
 SLOPE = (LAWS + "test_the_surrogate_has_the_slope_of_the_density",)
 SUMS = (LAWS + "test_probabilities_have_the_sum_the_moments_and_the_distribution",)
 EXPOSURE = (LAWS + "test_exposure_is_a_known_factor_of_the_mean",)
@@ -184,6 +187,90 @@ KINDS = [
         "                rng, self.entries(coords[rows])[chosen], nuisance, own\n"
         "            )\n",
         FOLLOWS,
+    ),
+    Mutant(
+        "tails: intervals may shrink as their level grows",
+        "likelihoods/real_valued.py",
+        "np.all(np.diff(self.tails, prepend=0.0) >= 0)",
+        "np.all(np.array(self.tails) >= 0)",
+        (HOSTILE + "test_descriptions_are_checked",),
+    ),
+    Mutant(
+        "tails: there is no largest",
+        "likelihoods/real_valued.py",
+        "LARGEST_TAIL = 1e100",
+        "LARGEST_TAIL = 1e304",
+        (HOSTILE + "test_descriptions_are_checked",),
+    ),
+    Mutant(
+        "files: the intercept is checked in place of the size",
+        "likelihoods/count_valued.py",
+        "super().check_nuisance(np.delete(nuisance, 1, axis=-1), where)",
+        "super().check_nuisance(nuisance[..., 1:], where)",
+        ENDED,
+    ),
+    Mutant(
+        "files: counts cannot be rare",
+        "likelihoods/count_valued.py",
+        "super().check_nuisance(np.delete(nuisance, 1, axis=-1), where)",
+        "super().check_nuisance(nuisance, where)",
+        (HOSTILE + "test_counts_may_be_rare",),
+    ),
+    Mutant(
+        "files: cut points may be in any order",
+        "likelihoods/ordinal.py",
+        "if np.any(gaps < 0):",
+        "if np.any(np.isnan(gaps)):",
+        ENDED,
+    ),
+    Mutant(
+        "files: the variance of outliers may be infinite",
+        "likelihoods/student_t.py",
+        "if least < LEAST or nuisance[..., 1].min() <= LEAST:",
+        "if least < LEAST:",
+        ENDED,
+    ),
+    Mutant(
+        "files: binary values may have units",
+        "likelihoods/likelihood.py",
+        "if self.discrete and (location, scale) != (0.0, 1.0):",
+        "if self.discrete and location != 0.0:",
+        (HOSTILE + "test_descriptions_fit_their_kind",),
+    ),
+    Mutant(
+        "outliers: quantiles are asked for where there are none",
+        "likelihoods/student_t.py",
+        "        ends = ends._replace(tails=np.maximum(ends.tails, RAREST))\n",
+        "",
+        (HOSTILE + "test_quantiles_far_out_are_numbers",),
+    ),
+    Mutant(
+        "classes: labels are padded to the longest",
+        "data/unpadded.py",
+        "        return np.array(listed, dtype=object)\n",
+        "        return np.array(listed, dtype=str)\n",
+        (TEXT + "test_labels_that_differ_in_nul_are_not_two_classes",),
+    ),
+    Mutant(
+        "classes: labels are not checked as keys are",
+        "data/unpadded.py",
+        "if all(issubclass(kind, str) for kind in kinds):",
+        "if False:",
+        (TEXT + "test_labels_that_differ_in_nul_are_not_two_classes",),
+    ),
+    Mutant(
+        "classes: every row has the label of the first",
+        "classifier.py",
+        "(found == classes[1])[places].astype(float)",
+        "(found == classes[1])[0 * places].astype(float)",
+        (TEXT + "test_classes_are_sorted_and_of_the_kind_of_the_labels",),
+    ),
+    Mutant(
+        "features: labels given beside a matrix are sorted",
+        "data/givenfeatures.py",
+        "        keys = distinct[places]\n",
+        "        keys = distinct\n",
+        (TEXT + "test_features_find_the_labels_that_they_are_of",),
     ),
     Mutant(
         "choosing: the estimator takes normal noise whatever the values are",

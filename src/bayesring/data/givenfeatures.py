@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesring.checks import check_fits
-from bayesring.data.labels import KINDS, Labels, Zone, as_keys, encode, extend, zone_of_objects
+from bayesring.data.labels import KINDS, Labels, Zone, encode, extend, learn_column, zone_of_objects
 from bayesring.data.opentables import is_table, open_table
 from bayesring.data.positions import mode_of
 from bayesring.data.tables import keys_of
 from bayesring.data.traps import DataWarning
+from bayesring.data.unpadded import unpadded
 from bayesring.model.types import IntArray
 from bayesring.wording import as_text, shown
 
@@ -88,9 +89,13 @@ def _open(mode: int, names: Sequence[str], given: Any) -> Source:
         return Source(mode, name, distinct[places], frame.drop(key), None, zone)
     keys, zone = None, None
     if isinstance(given, tuple) and len(given) == 2:
-        zone = zone_of_objects(np.asarray(given[0]))
-        keys, given = as_keys(given[0], where), given[1]
-        _check_distinct(*np.unique(keys, return_inverse=True), where)
+        keys, given = unpadded(given[0]), given[1]
+        if keys.ndim != 1:
+            raise ValueError(f"{where} must have one label per row, got {shown(keys)} as labels.")
+        zone = zone_of_objects(keys)
+        distinct, places = learn_column(keys, where)
+        _check_distinct(distinct, places, where)
+        keys = distinct[places]
     matrix = _matrix(given, where)
     if keys is not None and len(keys) != matrix.shape[0]:
         raise ValueError(f"{where} has {len(keys)} labels, but {matrix.shape[0]} rows.")
