@@ -287,7 +287,7 @@ def _of_repeats(data: Observations, labels: Labels) -> Iterator[str]:
 def _seen_again(numbers: IntArray) -> IntArray:
     """The numbers that are there again, each as often as it is after the first time."""
     ordered = np.sort(numbers)
-    return ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def _rows_among(numbers: IntArray, few: IntArray) -> IntArray:
