@@ -463,10 +463,10 @@ def test_a_classifier_has_a_likelihood_of_binary_values(tmp_path):
 
 def test_names_of_files_may_be_any(tmp_path):
     """Of a file whose name is no UTF-8, Python holds the bytes in halves of characters."""
-    origin = {"input": "caf\udce9.csv, 9 bytes", "command": "bayesring fit caf\udce9.csv"}
+    origin = {"input": "data\udce9.csv, 9 bytes", "command": "bayesring fit data\udce9.csv"}
     ring = load(described(tmp_path, lambda d: d.update(origin=origin)))
     page = ring.report(tmp_path / "page.html", progress=False)
-    assert "bayesring fit caf\\udce9.csv" in page.read_text("utf-8")
+    assert "bayesring fit data\\udce9.csv" in page.read_text("utf-8")
 
 
 def test_names_that_no_file_holds_are_not_written(tmp_path):

@@ -24,8 +24,6 @@ MOST_MODES = 64
 MOST_COUNT = 2**53
 LARGEST = 1e100
 """Bound on entries in standard units and on precisions, so products and squares stay finite."""
-
-
 LEAST = {"weight": 0.0, "exposure": 5e-324, "error": 0.0, "std": 0.0}
 """Least of what is known of cells; anything if not named."""
 ENDS = ("lower", "upper")
