@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from bayesring import load
 from bayesring.command.origin import describe_file
@@ -175,6 +176,47 @@ def test_arrays_of_others_beside_those_of_a_result_are_not_replaced(tmp_path):
     np.savez(tmp_path / "theirs.npz", **result, years_of_work=np.zeros(3))
     with pytest.raises(FileExistsError, match="--force replaces it"):
         check_replaced(tmp_path / "theirs.npz", "result", False)
+
+
+def labelled_result(path):
+    """A result with coordinates, bounds and a grid mapping."""
+    statistics = {name: (("lat", "lon"), np.ones((3, 2))) for name in ("std", "lower", "upper")}
+    mean = xr.DataArray(np.ones((3, 2)), dims=("lat", "lon"), attrs={"grid_mapping": "crs"})
+    lat = xr.DataArray(np.arange(3.0), dims="lat", attrs={"bounds": "lat_bnds"})
+    coords = {"lat": lat, "height": ("lat", np.ones(3)), "crs": 0}
+    coords["lat_bnds"] = ("lat", "nv"), np.ones((3, 2))
+    save(xr.Dataset(statistics | {"mean": mean}, coords), path)
+    return path
+
+
+def save(data, path, mode="w", group=None):
+    if path.suffix == ".nc":
+        data.to_netcdf(path, mode, engine="h5netcdf", group=group)
+    else:
+        data.to_zarr(path, mode=mode, group=group, zarr_format=2, consolidated=group is None)
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+@pytest.mark.parametrize("group", [None, "mine"])
+def test_variables_of_others_in_a_result_are_not_replaced(tmp_path, ending, group):
+    """Seen to fail: a variable or a group that somebody added was deleted with the result."""
+    path = labelled_result(tmp_path / f"out{ending}")
+    check_replaced(path, "result", False)
+    save(xr.Dataset({"my_work": ("years", np.arange(10))}), path, "a", group)
+    with pytest.raises(FileExistsError, match="--force replaces it"):
+        check_replaced(path, "result", False)
+    check_replaced(path, "result", True)
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_a_result_with_a_statistic_renamed_is_somebodys(tmp_path, ending):
+    path = labelled_result(tmp_path / f"out{ending}")
+    renamed = xr.load_dataset(path).rename(mean="median")
+    save(renamed, path)
+    check_replaced(path, "result", False)
+    save(renamed.rename(median="mine"), path)
+    with pytest.raises(FileExistsError, match="--force replaces it"):
+        check_replaced(path, "result", False)
 
 
 def test_the_folder_of_the_input_is_told_to_nobody(tmp_path):

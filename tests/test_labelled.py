@@ -272,3 +272,67 @@ def test_a_store_of_the_third_version(array, tmp_path):
     assert result.exit_code == 0, result.output
     with xr.open_zarr(tmp_path / "out.zarr", consolidated=False) as found:
         assert not np.isnan(found["mean"]).any()
+
+
+DAY = np.datetime64("2000-01-01", "ns") + np.arange(4) * np.timedelta64(6, "h")
+PACKED = {"dtype": "int16", "scale_factor": 0.01, "_FillValue": -9999}
+UNITS = "days since 1990-01-01"
+SOME_DAYS = np.where(np.arange(20).reshape(5, 4) == 6, np.datetime64("NaT"), DAY)
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+@pytest.mark.parametrize(
+    ("dims", "values", "encoding"),
+    [
+        ("lat", [47, 47.25, 47.5, 47.75, 48], PACKED),
+        ("lat", [47, 47.25, 47.5, 47.75, 48], PACKED | {"add_offset": 40.0}),
+        (("lat", "time"), np.where(np.eye(5, 4) == 1, np.nan, 100.5), PACKED),
+        (("lat", "time"), np.where(np.eye(5, 4) == 1, np.nan, 3), {"dtype": "i4", "_FillValue": 9}),
+        ("lat", [True, False, True, True, False], {}),
+        ("time", DAY, {"units": UNITS, "dtype": "i4", "scale_factor": 0.25, "_FillValue": -9}),
+        ("time", DAY + 1, {}),
+        ("time", DAY, {"units": UNITS, "dtype": "float64"}),
+        (("lat", "time"), SOME_DAYS, {"units": UNITS, "dtype": "f8", "_FillValue": -1.0}),
+        (
+            ("lat", "time"),
+            SOME_DAYS,
+            {"units": "hours since 1990-01-01", "dtype": "i4", "_FillValue": -9},
+        ),
+        ("time", DAY - DAY[0], {"units": "hours", "dtype": "int16"}),
+    ],
+)
+def test_coordinates_of_a_result_are_those_of_its_source(tmp_path, ending, dims, values, encoding):
+    """Seen to fail: latitudes of 47.25 became 47, and missing coordinates 0."""
+    numbers = np.random.default_rng(0).normal(size=(5, 4))
+    numbers[1, 1] = np.nan
+    name = dims if isinstance(dims, str) else "other"
+    data = xr.Dataset({"v": (("lat", "time"), numbers)}, {name: (dims, values)})
+    data[name].encoding = encoding
+    source, target = tmp_path / f"in{ending}", tmp_path / f"out{ending}"
+    if ending == ".nc":
+        data.to_netcdf(source, engine="h5netcdf")
+    else:
+        data.to_zarr(source, zarr_format=2, consolidated=True)
+    arguments = ["complete", source, "-o", target, *OPTIONS]
+    result = CliRunner().invoke(cli.app, [str(each) for each in arguments])
+    assert result.exit_code == 0, result.output
+    read, written = (xr.load_dataset(each, decode_timedelta=True) for each in (source, target))
+    xr.testing.assert_identical(written[name].drop_attrs(), read[name].drop_attrs())
+    assert written[name].dtype == read[name].dtype
+
+
+@pytest.mark.parametrize(
+    ("first", "unit"), [("3000-01-01", "us"), ("1500-06-01", "s"), ("2020-01-01", "ns")]
+)
+def test_times_of_results_are_those_of_the_data(tmp_path, first, unit):
+    """Seen to fail: nanoseconds reach to 2262, and the year 3000 came back as 1830."""
+    times = (np.datetime64(first, "D") + np.arange(8)).astype(f"M8[{unit}]")
+    values = np.random.default_rng(0).normal(size=(6, 4, 5))
+    array = xr.DataArray(values, {"time": times[:6]}, ("time", "lat", "lon"), "v")
+    ring = TensorRing(order=["time"], **QUICK).fit(array)
+    ring.save(tmp_path / "m.ring")
+    for found in (ring, load(tmp_path / "m.ring")):
+        np.testing.assert_array_equal(found.predict_tensor()["time"].values, times[:6])
+        np.testing.assert_array_equal(found.forecast(2).mean["time"].values, times[6:])
+    dtype = ring.predict_tensor()["time"].dtype
+    assert dtype == ("M8[ns]" if unit == "ns" else "M8[s]")

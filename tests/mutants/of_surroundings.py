@@ -400,8 +400,8 @@ FILES = [
     Mutant(
         "arrays of others beside those of a result are replaced",
         "command/outputs.py",
-        "return len(found) == 1 + len(SPREADS) and _has_statistics(found)",
-        "return _has_statistics(found)",
+        "return _are_statistics(found)",
+        "return found.issuperset(SPREADS)",
         (OUTPUTS + "test_arrays_of_others_beside_those_of_a_result_are_not_replaced",),
     ),
     Mutant(

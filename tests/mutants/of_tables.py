@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 DIALECTS = "tests/test_dialects.py::"
 LABELLED = "tests/test_labelled.py::"
 TRAPS = "tests/test_traps.py::"
+OUTPUTS = "tests/test_cli_outputs.py::"
 COMMANDS = "tests/test_commands.py::"
 PROGRESS = "tests/test_progress.py::"
 HEAPS = "tests/test_heaps.py::"
@@ -301,5 +302,47 @@ TABLES = [
         "    if expanded <= UNSUSPECTED:\n        return\n",
         "",
         (EXPANDING + "test_ordinary_files_are_read",),
+    ),
+    Mutant(
+        "times keep how they are stored, though scaled",
+        "data/labelledfiles.py",
+        " and not any(name in encoding for name in PACKING)",
+        "",
+        (LABELLED + "test_coordinates_of_a_result_are_those_of_its_source",),
+    ),
+    Mutant(
+        "coordinates keep their type, but not how they were packed",
+        "data/labelledfiles.py",
+        "(TIME_ENCODING if is_time else ())",
+        "TIME_ENCODING",
+        (LABELLED + "test_coordinates_of_a_result_are_those_of_its_source",),
+    ),
+    Mutant(
+        "times beyond 2262 become others",
+        "data/labelled.py",
+        "return found if np.array_equal(found.astype(times.dtype), times) else times",
+        "return found",
+        (LABELLED + "test_times_of_results_are_those_of_the_data",),
+    ),
+    Mutant(
+        "files and stores with variables of others are replaced",
+        "command/outputs.py",
+        "return any(names == {point, *SPREADS} for point in POINTS)",
+        "return any(names >= {point, *SPREADS} for point in POINTS)",
+        (OUTPUTS + "test_variables_of_others_in_a_result_are_not_replaced",),
+    ),
+    Mutant(
+        "groups of others in a result are not seen",
+        "data/labelledfiles.py",
+        "(variables | _groups(path)) - coordinates",
+        "variables - coordinates",
+        (OUTPUTS + "test_variables_of_others_in_a_result_are_not_replaced",),
+    ),
+    Mutant(
+        "coordinates count as variables of others",
+        "data/labelledfiles.py",
+        "(variables | _groups(path)) - coordinates",
+        "variables | _groups(path)",
+        (OUTPUTS + "test_variables_of_others_in_a_result_are_not_replaced",),
     ),
 ]

@@ -8,9 +8,9 @@ import io
 import os
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from bayesring.data.files import ARRAYS, POINTS, SHEETS, SPREADS, STANDARD, TABLES, extension
+from bayesring.data.labelledfiles import names_besides_coordinates
 from bayesring.data.modelheaders import read_model_header
 from bayesring.data.spreadsheets import header_of_sheet
 from bayesring.data.writing import same_place
@@ -69,18 +69,12 @@ def _is_result(path: str) -> bool:
             return False  # an array has no name
         with zipfile.ZipFile(path) as archive:
             found = {name.removesuffix(".npy") for name in archive.namelist()}
-        return len(found) == 1 + len(SPREADS) and _has_statistics(found)
-    if kind == ".zarr":
-        found = {each.name for each in Path(path).iterdir() if each.is_dir()}
-        return _has_statistics(found)
-    import xarray as xr
-
-    with xr.open_dataset(path, decode_cf=False) as dataset:
-        return _has_statistics({str(each) for each in dataset.data_vars})
+        return _are_statistics(found)
+    return _are_statistics(names_besides_coordinates(path))
 
 
-def _has_statistics(names: set[str]) -> bool:
-    return names.issuperset(SPREADS) and not names.isdisjoint(POINTS)
+def _are_statistics(names: set[str]) -> bool:
+    return any(names == {point, *SPREADS} for point in POINTS)
 
 
 def _columns(path: str, kind: str) -> list[str]:

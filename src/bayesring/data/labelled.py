@@ -116,10 +116,16 @@ def tensor(labels: Labels, numbers: NDArray[Any], what: str) -> Any:
     import xarray as xr
 
     coords = {
-        name: levels.astype("M8[ns]") if levels.dtype.kind == "M" else levels
+        name: _in_nanoseconds(levels) if levels.dtype.kind == "M" else levels
         for name, levels in zip(labels.names, labels.levels, strict=True)
         if levels is not None
     }
     called = labels.value or "value"
     attributes = {"long_name": f"{what} of {called}"}
     return xr.DataArray(numbers, coords, labels.names, labels.value, attributes)
+
+
+def _in_nanoseconds(times: NDArray[Any]) -> NDArray[Any]:
+    """Times as most arrays have them; unchanged if some are not in 1677 to 2262 and do not fit."""
+    found = times.astype("M8[ns]")
+    return found if np.array_equal(found.astype(times.dtype), times) else times

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from bayesring.data.expanding import check_variable
 from bayesring.data.heaps import check_heaps
 
 Reading = Callable[[], AbstractContextManager[None]]
 """Turns errors of the library into one sentence about the file."""
-COORDINATE_ENCODING = ("units", "calendar", "dtype", "bounds", "grid_mapping", "climatology")
+COORDINATE_ENCODING = ("calendar", "bounds", "grid_mapping", "climatology")
+TIME_ENCODING = ("units", "dtype", "_FillValue", "missing_value")
+"""Of times that are whole numbers of their units; others would not be exact."""
+PACKING = ("scale_factor", "add_offset")
 NETCDF_ENCODING = (
     *("zlib", "complevel", "shuffle", "fletcher32", "chunksizes", "original_shape"),
     *("compression", "compression_opts", "grid_mapping"),
@@ -42,6 +47,23 @@ def read_labelled(path: str, choose: Callable[[list[str]], str], reading: Readin
         check_variable(path, dataset[chosen])
         with reading():
             return dataset[chosen].load()
+
+
+def names_besides_coordinates(path: str) -> set[str]:
+    """The variables and groups of a file or store, but for coordinates, bounds and the like."""
+    with _opened(path, nullcontext) as dataset:
+        coordinates, variables = set(map(str, dataset.coords)), set(map(str, dataset.data_vars))
+    return (variables | _groups(path)) - coordinates
+
+
+def _groups(path: str) -> set[str]:
+    """Names of the groups of a file; of a store, of its arrays, too."""
+    if _is_zarr(path):
+        return {each.name for each in Path(path).iterdir() if each.is_dir()}
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return {name for name, each in file.items() if isinstance(each, h5py.Group)}
 
 
 def read_surroundings(path: str, reading: Reading, done: str) -> Surroundings:
@@ -74,9 +96,7 @@ def write_labelled(
     dataset = xr.Dataset({name: each.copy(deep=False) for name, each in statistics.items()})
     more = {name: own for name, own in around.coordinates.items() if name not in dataset.coords}
     dataset = dataset.assign_coords(more)
-    of_coordinates = {
-        name: _kept(each.encoding, COORDINATE_ENCODING) for name, each in dataset.coords.items()
-    }
+    of_coordinates = {name: _of_coordinate(each.encoding) for name, each in dataset.coords.items()}
     dataset = dataset.drop_encoding()
     for name, encoding in (encodings | of_coordinates).items():
         dataset[name].encoding = encoding
@@ -89,6 +109,13 @@ def write_labelled(
     else:
         version = 3 if any(map(_is_version_3, encodings.values())) else 2
         dataset.to_zarr(path, zarr_format=version, consolidated=version == 2)
+
+
+def _of_coordinate(encoding: Mapping[str, Any]) -> dict[str, Any]:
+    """How a coordinate is written, such that the same numbers are read again: not packed."""
+    whole = np.dtype(encoding.get("dtype", float)).kind in "iu"
+    is_time = "units" in encoding and whole and not any(name in encoding for name in PACKING)
+    return _kept(encoding, COORDINATE_ENCODING + (TIME_ENCODING if is_time else ()))
 
 
 def _kept(encoding: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
