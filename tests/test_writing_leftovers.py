@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from bayesring.data import writing
+from bayesring.data import leftovers, writing
 from bayesring.data.writing import replacing
 from tests.destinations import snapshot, write
 
@@ -41,7 +41,7 @@ def left_behind(path, content="half"):
     return path
 
 
-@pytest.mark.skipif(writing.fcntl is None, reason="needs locks")
+@pytest.mark.skipif(leftovers.fcntl is None, reason="needs locks")
 def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
     ours = left_behind(tmp_path / ".x.0123abcd.tmp")
     theirs = [
@@ -63,7 +63,7 @@ def test_young_temporary_files_are_left_alone(tmp_path):
     assert young.read_text() == "about to be locked"
 
 
-@pytest.mark.skipif(writing.fcntl is None, reason="needs locks")
+@pytest.mark.skipif(leftovers.fcntl is None, reason="needs locks")
 def test_the_temporary_file_of_a_writer_at_work_is_left_alone(tmp_path):
     """However long it takes."""
     with replacing(tmp_path / "x") as temporary:

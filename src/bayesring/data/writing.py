@@ -4,15 +4,15 @@ A result is written to a temporary name next to its destination, flushed to disk
 destination may be empty, a regular file, a symbolic link to either or, for formats that are a
 folder, a store of that format with nothing else in it. A temporary name is `.NAME.8 hex
 digits.tmp`; a store about to be removed is `.NAME.8 hex digits.old`. The writing process holds a
-lock on the temporary file. An unlocked one was left by a killed process, and the next process that
-writes the same name removes it.
+lock on the temporary file or, for a store, on an empty one beside it. An unlocked one was left by a
+killed process, and the next process that writes the same name removes it, and so it does with what
+is left of stores; if a store was moved away but has no successor, it is put back.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -21,22 +21,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bayesring.data.leftovers import SECONDS_TO_LOCK, TEMPORARY, hold, tidy
 from bayesring.data.zarrstores import foreign_entry
 from bayesring.wording import shown
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 ZARR, PARQUET = "Zarr", "Parquet"
 """Formats that are a folder; of Parquet, only clusters write folders, and replace none."""
 MOST_BYTES = 255
 """Maximum length of a file name."""
-TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp")
-"""Names of temporary files, with the name they will be renamed to."""
-SECONDS_TO_LOCK = 10
-"""Age from which an unlocked temporary file is considered abandoned."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors that say that a file has no room."""
 MOST_LINKS = 40
@@ -95,14 +87,15 @@ def replacing(path: str | os.PathLike[str], folder_format: str | None = None) ->
     text = _text(path)
     place = _destination(text, folder_format)
     temporary, held = _unused_name(place, "tmp"), None
+    locked = temporary if folder_format is None else _unused_name(place, "tmp")
     remove_temporaries(Path(place).parent, os.path.basename(place).__eq__)
     try:
+        _create(text, locked)
+        held = hold(locked, wait=True)
         if folder_format is None:
-            _create(text, temporary)
-            held = _hold(temporary)
             _keep_rights(place, temporary, stat.S_IRUSR | stat.S_IWUSR)
-        else:
-            _try_to_create(text, place)
+        elif folder_format == ZARR:
+            tidy(place, locked, written=False)
         try:
             yield temporary
         except OSError as error:
@@ -116,8 +109,11 @@ def replacing(path: str | os.PathLike[str], folder_format: str | None = None) ->
             _swap(temporary, place)
         except OSError as error:
             raise _refusal(text, error) from None
+        if folder_format == ZARR:
+            tidy(place, locked, written=True)
     finally:
-        _remove(temporary)
+        for left in {temporary, locked}:
+            _remove(left)
         if held is not None:
             os.close(held)
 
@@ -145,26 +141,10 @@ def _remove_if_free(path: Path, seconds: float) -> None:
     with suppress(OSError):
         if time.time() - path.stat().st_mtime < seconds:
             return
-        held = _hold(path)
+        held = hold(path)
         if held is not None:
             path.unlink(missing_ok=True)
             os.close(held)
-
-
-def _hold(path: Path) -> int | None:
-    """Lock a file until the returned descriptor is closed; None if it cannot be locked.
-
-    It cannot be locked if another process holds it, or on Windows.
-    """
-    if fcntl is None:
-        return None
-    held = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(held)
-        return None
-    return held
 
 
 def _text(path: str | os.PathLike[str]) -> str:
