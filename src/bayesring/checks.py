@@ -183,26 +183,32 @@ def numbers_of(objects: Sequence[Any], name: str, missing: Sequence[str] = ()) -
 
 def warn_of_rounding(values: Any, name: str) -> None:
     """Warn of integers that floats cannot hold."""
+    row = first_rounded(values)
+    if row is not None:
+        given = np.ravel(values)[row]
+        warn_of_rounded(name, str(given), float(given), f"row {row}")
+
+
+def first_rounded(values: Any) -> int | None:
+    """The first integer that a float cannot hold, if any."""
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
-        return
+        return None
     if max(int(values.max()), -int(values.min())) <= LARGEST_FLOAT:
-        return
+        return None
     flat = np.ravel(values)
     rounded = flat.astype(np.float64)
     whole = rounded < 2.0 ** (63 + (values.dtype.kind == "u"))  # else it cannot be converted back
     same = whole & (np.where(whole, rounded, 0.0).astype(values.dtype) == flat)
-    if not same.all():
-        row = int(np.argmin(same))
-        warn_of_rounded(name, str(flat[row]), float(rounded[row]), f"row {row}")
+    return None if same.all() else int(np.argmin(same))
 
 
-def warn_of_rounded(name: str, given: str, rounded: float, where: str) -> None:
+def warn_of_rounded(name: str, given: str, rounded: float, where: str, stacklevel: int = 4) -> None:
     """Warn that values are not used as given."""
     warnings.warn(
         f"{name} holds integers beyond 2^53 that are rounded to the nearest float64, such as "
         f"{given} in {where}, which becomes {int(rounded)}.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
 
 

@@ -329,7 +329,7 @@ class TensorRing(Growing, Scoring, Forecasting, BaseEstimator):  # type: ignore[
         """
         settings = self._settings(survey.labels.names, keep=keep, data=survey)
         settings = preparing.settled_for_rows(settings, survey, self.share)
-        preparing.tell_of_files(survey, stacklevel=4)
+        preparing.tell_of_files(survey, settings.model.likelihood, stacklevel=4)
         found = fit_files(files, survey, settings, keep, engine)
         self._adopt(found, settings)
         self.labels_, self.table_kind_ = survey.labels, kind

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bayesring.checks import warn_of_rounded
 from bayesring.data.extras import check_carried
 from bayesring.data.features import Features
 from bayesring.data.kinds import looks_otherwise
@@ -93,9 +94,14 @@ def settled_for_rows(settings: Settings, survey: Survey, share: Any) -> Settings
     try:
         settings.model.likelihood.units_from(survey.moments)
     except ValueError as error:  # of the smallest and the largest value, which have no row
-        raise ValueError(re.sub(r" in row \d+", "", str(error))) from None
+        raise ValueError(_without_row(str(error))) from None
     settings = settings.sized(survey.shape, survey.n_observed)
     return settings.bound(survey.moments, names, survey.shape)
+
+
+def _without_row(message: str) -> str:
+    """A message about values that were not read from a row of that number."""
+    return re.sub(r" in row \d+", "", message)
 
 
 def tell(data: Observations, labels: Labels, settings: Settings, stacklevel: int) -> None:
@@ -111,7 +117,13 @@ def tell(data: Observations, labels: Labels, settings: Settings, stacklevel: int
         say([summarise_data(data, labels)])
 
 
-def tell_of_files(survey: Survey, stacklevel: int) -> None:
-    """Warnings where labels of data that are not in memory look wrong."""
+def tell_of_files(survey: Survey, likelihood: Likelihood, stacklevel: int) -> None:
+    """Warnings where values or labels of data that are not in memory look wrong."""
+    if survey.rounded is not None:
+        name = f"value column {survey.labels.value!r}"
+        warn_of_rounded(name, *survey.rounded, stacklevel=stacklevel + 1)
+    concerns = likelihood.data_concerns(survey.outline) if survey.smallest < survey.largest else []
+    for concern in concerns:
+        warnings.warn(_without_row(concern), UserWarning, stacklevel=stacklevel)
     for trap in traps_of_labels(survey.labels, survey.counts):
         warnings.warn(trap, DataWarning, stacklevel=stacklevel)

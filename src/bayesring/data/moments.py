@@ -17,6 +17,8 @@ from bayesring.model.types import FloatArray, Moments
 UNIT = 1074
 """Sums count in 2^-UNIT."""
 CHUNK = 2**20
+ENDS, MOST = 16, 15_000
+"""Values kept at either end; and number of values of which fewer than that may be far off."""
 
 
 class Tally(NamedTuple):
@@ -103,6 +105,28 @@ def moments_of(values: FloatArray, exposure: FloatArray | None = None) -> Moment
     """What a likelihood needs to know about values in memory."""
     tally = Tally.of(values, exposure)
     return tally.moments(tally.squares(values))
+
+
+def ends_of(values: FloatArray) -> FloatArray:
+    """The `ENDS` smallest and the `ENDS` largest values, in order; all if there are no more.
+
+    Those of parts put together, and again those of them, are the ones of the whole.
+    """
+    if len(values) > 2 * ENDS:
+        parted = np.partition(values, (ENDS - 1, len(values) - ENDS))
+        values = np.concatenate([parted[:ENDS], parted[-ENDS:]])
+    return np.sort(values).astype(float)
+
+
+def between_ends(ends: FloatArray, n: int) -> FloatArray:
+    """Values with the same ends as `n` values, at most `MOST`: all others are in the middle.
+
+    The median of the values is between the ends, too.
+    """
+    others = min(n, MOST) - len(ends)
+    if others <= 0:
+        return ends
+    return np.insert(ends, ENDS, np.full(others, 0.5 * ends[ENDS - 1] + 0.5 * ends[ENDS]))
 
 
 def exact_sum(values: FloatArray) -> int:

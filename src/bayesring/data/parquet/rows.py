@@ -27,9 +27,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesring.checks import first_rounded, import_pyarrow
 from bayesring.data.batches import Batch, Chunk
 from bayesring.data.fingerprints import digest_of_rows
 from bayesring.data.labels import Labels
+from bayesring.data.moments import between_ends, ends_of
 from bayesring.data.parquet.arrowkeys import KeyType
 from bayesring.data.parquet.keycoding import Coder, KeyTally
 from bayesring.data.parquet.lanes import large_batches
@@ -46,7 +48,7 @@ from bayesring.data.parquet.shuffling import (
 )
 from bayesring.engine.streams import Purpose, aside
 from bayesring.kernels import pools as streams
-from bayesring.model.types import IntArray, Moments
+from bayesring.model.types import FloatArray, IntArray, Moments
 
 CHUNK = 1 << 20
 """Number of rows in a chunk."""
@@ -56,6 +58,9 @@ MAX_THREADS = 8
 ROUNDING = 1e-12
 """Standard deviation relative to the largest value below which values count as constant."""
 NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+Rounded = tuple[str, float, str]
+"""An integer that a float cannot hold, what becomes of it, and where it is."""
 
 
 class Survey(NamedTuple):
@@ -80,6 +85,10 @@ class Survey(NamedTuple):
     """Whether all values are 0 or 1."""
     whole: bool = True
     """Whether all values are integers."""
+    ends: FloatArray = np.zeros(0)
+    """The smallest and largest values, as of `ends_of`."""
+    rounded: Rounded | None = None
+    """The first value that is changed by rounding."""
 
     @property
     def n_observed(self) -> int:
@@ -91,6 +100,11 @@ class Survey(NamedTuple):
         """What a likelihood needs to know about the values."""
         ends = self.smallest, self.largest
         return Moments(self.mean, sqrt(self.variance), *ends, self.binary, ROUNDING, self.whole)
+
+    @property
+    def outline(self) -> FloatArray:
+        """Values that are as far off as the ones that were read, if any of those are."""
+        return between_ends(self.ends, self.n_observed)
 
 
 class ParquetRows:
@@ -209,12 +223,23 @@ class Tallied(NamedTuple):
     levels: tuple[NDArray[Any], ...]
     counts: tuple[NDArray[np.int64], ...]
     """Sorted labels of each mode, and how many observations each has."""
-    summaries: list[Summary]
+    summaries: list[BatchSummary]
     """Of the values of each batch of rows."""
 
 
-Summary = tuple[int, float, float, float, float, bool, bool]
-"""Number of values, mean, sum of squared deviations, smallest, largest, binary, whole."""
+class BatchSummary(NamedTuple):
+    """What is known of the values of a batch of rows."""
+
+    n: int
+    mean: float
+    squares: float
+    """Sum of squared deviations."""
+    smallest: float
+    largest: float
+    binary: bool
+    whole: bool
+    ends: tuple[float, ...]
+    rounded: Rounded | None
 
 
 def tallied(files: RowSource, parts: Iterable[RowBatch]) -> Tallied:
@@ -228,14 +253,31 @@ def tallied(files: RowSource, parts: Iterable[RowBatch]) -> Tallied:
         numbers = floats(values if missing is None else values.drop_null())
         if not len(numbers):
             continue
-        wrong, *rest = streams.summarise(numbers)
+        wrong, mean, squares, low, high, binary = streams.summarise(numbers)
         if wrong >= 0 and missing is not None:
             wrong = int(np.flatnonzero(~missing.to_numpy(zero_copy_only=False))[wrong])
         if wrong >= 0:
             raise files.bad_value(part, wrong)
-        summaries.append((len(numbers), *rest, bool(np.all(numbers % 1 == 0))))
+        whole = bool(np.all(numbers % 1 == 0))
+        changed = _rounded(files, part) if whole else None
+        moments = len(numbers), mean, squares, low, high, binary, whole
+        summaries.append(BatchSummary(*moments, tuple(ends_of(numbers).tolist()), changed))
     levels, counts = zip(*(tally.result() for tally in tallies), strict=True)
     return Tallied(levels, counts, summaries)
+
+
+def _rounded(files: RowSource, part: RowBatch) -> Rounded | None:
+    """The first value of a batch that is an integer which a float cannot hold."""
+    values = part.batch.column(files.value)
+    if not import_pyarrow().types.is_integer(values.type):
+        return None
+    integers = values.fill_null(0).to_numpy(zero_copy_only=False)
+    place = first_rounded(integers)
+    if place is None:
+        return None
+    source = files.place(part.file)
+    where = f"row {part.row(place):,} of {source[0].lower()}{source[1:]}"
+    return str(integers[place]), float(integers[place]), where
 
 
 class Surveyed(Protocol):
@@ -251,7 +293,7 @@ def survey_of(files: Surveyed, found: Tallied) -> Survey:
     """Put together what was found; the order of the summaries matters to the last bit."""
     moments = _Moments()
     for summary in found.summaries:
-        moments.add(*summary)
+        moments.add(summary)
     if not moments.n:
         raise ValueError(
             f"value column {files.value!r} holds no value in any of its {files.n_rows:,} rows."
@@ -269,6 +311,8 @@ def survey_of(files: Surveyed, found: Tallied) -> Survey:
         largest=moments.largest,
         binary=moments.binary,
         whole=moments.whole,
+        ends=ends_of(np.array([own for each in found.summaries for own in each.ends])),
+        rounded=next((each.rounded for each in found.summaries if each.rounded), None),
     )
 
 
@@ -279,24 +323,16 @@ class _Moments:
         self.n, self.mean, self.squares, self.binary, self.whole = 0, 0.0, 0.0, True, True
         self.smallest, self.largest = np.inf, -np.inf
 
-    def add(
-        self,
-        n: int,
-        mean: float,
-        squares: float,
-        smallest: float,
-        largest: float,
-        binary: bool,
-        whole: bool,
-    ) -> None:
+    def add(self, own: BatchSummary) -> None:
         """Add the summary of some values (Chan, Golub and LeVeque, 1979)."""
-        total, gap = self.n + n, mean - self.mean
-        self.squares += squares + gap * gap * self.n * n / total
-        self.mean += gap * n / total
+        total, gap = self.n + own.n, own.mean - self.mean
+        self.squares += own.squares + gap * gap * self.n * own.n / total
+        self.mean += gap * own.n / total
         self.n = total
-        self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
-        self.binary = self.binary and binary
-        self.whole = self.whole and whole
+        self.smallest = min(self.smallest, own.smallest)
+        self.largest = max(self.largest, own.largest)
+        self.binary = self.binary and own.binary
+        self.whole = self.whole and own.whole
 
 
 def _check_names(modes: Sequence[str], value: str) -> tuple[str, ...]:
