@@ -38,7 +38,7 @@ from bayesring.model.types import FloatArray, IntArray
 from bayesring.oncluster import Asked, is_dask, predict_frame
 from bayesring.posterior import Posterior
 from bayesring.posterior.modelfiles import write_model
-from bayesring.posterior.suggest import candidate_cells, is_observed, most_uncertain
+from bayesring.posterior.suggest import cells_to_suggest, is_observed, most_uncertain
 from bayesring.posterior.unseen import widen
 from bayesring.priors import Coupling, RingPrior
 from bayesring.priors.ring_prior import Pairs
@@ -284,7 +284,9 @@ class Predicting(Inspecting):
         These have the largest posterior standard deviation of the mean or probability, excluding
         noise, in descending order; each cell is judged on its own. `candidates`, coordinates or a
         table, restricts the choice. Without it all cells are compared, or a random 200,000 of them
-        if the tensor has more.
+        if the tensor has more. If the fit did not keep its observations (`observed_` is None), it
+        is not known which cells are unobserved: then `candidates` should be, and without it a
+        warning says so.
 
         Returns
         -------
@@ -298,7 +300,7 @@ class Predicting(Inspecting):
         """
         posterior, n = self._posterior(), check_count(n, "n", 1)
         if candidates is None:
-            coords = candidate_cells(posterior.shape, self.observed_, self.seed_)
+            coords = cells_to_suggest(posterior.shape, self.observed_, self.seed_)
             rows, deviation = most_uncertain(posterior, coords, n)
             if self.table_kind_ in NO_TABLE:
                 return coords[rows]

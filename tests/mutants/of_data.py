@@ -13,6 +13,8 @@ CSV = "tests/test_files.py::"
 COMPLETION = "tests/test_completion.py::"
 WRITING_STORES = "tests/test_writing_stores.py::"
 WRITING_LEFTOVERS = "tests/test_writing_leftovers.py::"
+STORE_LEFTOVERS = "tests/test_writing_store_leftovers.py::"
+FAR_OFF = "tests/test_far_off.py::"
 COMPLETION_TABLES = "tests/test_completion_tables.py::"
 KNOWN_CELLS = "tests/test_known_cells.py::"
 HELD_OUT = FILES + "test_held_out_rows_are_neither_learned_from_nor_chosen_by"
@@ -84,8 +86,8 @@ DATA = [
     Mutant(
         "variances of parts are added without the gap of their means",
         "data/parquet/rows.py",
-        "self.squares += squares + gap * gap * self.n * n / total",
-        "self.squares += squares",
+        "self.squares += own.squares + gap * gap * self.n * own.n / total",
+        "self.squares += own.squares",
         (PARQUET + "test_every_kind_of_value",),
     ),
     Mutant(
@@ -245,8 +247,8 @@ DATA = [
     Mutant(
         "a temporary file stays behind after an error",
         "data/writing.py",
-        "        _remove(temporary)\n        if held is not None:",
-        "        if held is not None:",
+        "for left in {temporary, locked}:",
+        "for left in {temporary, locked} - {temporary}:",
         (WRITING + "test_an_interrupted_write_leaves_the_old_file_and_nothing_else",),
     ),
     Mutant(
@@ -281,7 +283,7 @@ DATA = [
     Mutant(
         "a writer does not lock its temporary file",
         "data/writing.py",
-        "            held = _hold(temporary)\n",
+        "        held = hold(locked, wait=True)\n",
         "",
         (WRITING_LEFTOVERS + "test_the_temporary_file_of_a_writer_at_work_is_left_alone",),
     ),
@@ -361,5 +363,169 @@ DATA = [
         "np.where(rows & np.isnan(numbers), 1.0, numbers)",
         "np.where(np.isnan(numbers), 1.0, numbers)",
         (KNOWN_CELLS + "test_a_missing_error_of_a_known_value_is_refused",),
+    ),
+    Mutant(
+        "the only copy of a store is not put back",
+        "data/leftovers.py",
+        "        _put_back(old, place)\n",
+        "",
+        (STORE_LEFTOVERS + "test_the_only_copy_of_a_result_is_put_back",),
+    ),
+    Mutant(
+        "any of several old stores is put back",
+        "data/leftovers.py",
+        "os.rename(max(whole, key=_last_written), place)",
+        "os.rename(min(whole, key=_last_written), place)",
+        (STORE_LEFTOVERS + "test_the_latest_of_old_stores_is_put_back_and_only_a_whole_one",),
+    ),
+    Mutant(
+        "a part of a store is put back for the whole",
+        "data/leftovers.py",
+        "[store for store in stores if foreign_entry(store) is None]",
+        "stores",
+        (STORE_LEFTOVERS + "test_the_latest_of_old_stores_is_put_back_and_only_a_whole_one",),
+    ),
+    Mutant(
+        "old stores are removed before there is a new one",
+        "data/leftovers.py",
+        "        _put_back(old, place)\n",
+        "        _put_back(old, place)\n        _remove_stores(old, 0.0)\n",
+        (STORE_LEFTOVERS + "test_an_old_store_stays_as_long_as_there_is_no_new_one",),
+    ),
+    Mutant(
+        "old stores are never removed",
+        "data/leftovers.py",
+        "        _remove_stores(old, 0.0)\n",
+        "        pass\n",
+        (
+            STORE_LEFTOVERS
+            + "test_old_stores_of_killed_writers_are_removed_once_there_is_a_new_one",
+        ),
+    ),
+    Mutant(
+        "unfinished stores are never removed",
+        "data/leftovers.py",
+        "        _remove_stores(unfinished, SECONDS_TO_LOCK)\n",
+        "",
+        (STORE_LEFTOVERS + "test_killed_writers_leave_nothing_for_long",),
+    ),
+    Mutant(
+        "folders of others are removed for their name",
+        "data/leftovers.py",
+        "if _holds_store_only(store) and",
+        "if",
+        (STORE_LEFTOVERS + "test_folders_with_anything_else_in_them_are_left_alone",),
+    ),
+    Mutant(
+        "chunks without an array make a store",
+        "data/leftovers.py",
+        "    return metadata\n",
+        "    return True\n",
+        (STORE_LEFTOVERS + "test_folders_with_anything_else_in_them_are_left_alone",),
+    ),
+    Mutant(
+        "links to folders are followed for stores to remove",
+        "data/leftovers.py",
+        "if any(os.path.islink(os.path.join(parent, name)) for name in folders):",
+        "if False:",
+        (STORE_LEFTOVERS + "test_links_within_a_store_make_it_anothers",),
+    ),
+    Mutant(
+        "links to files are taken for files of a store",
+        "data/leftovers.py",
+        "or path.is_symlink() or not",
+        "or not",
+        (STORE_LEFTOVERS + "test_links_within_a_store_make_it_anothers",),
+    ),
+    Mutant(
+        "stores of a writer at work are removed",
+        "data/leftovers.py",
+        " or _others_at_work(place, own):",
+        ":",
+        (STORE_LEFTOVERS + "test_what_a_writer_at_work_may_need_is_left_alone",),
+    ),
+    Mutant(
+        "a writer takes its own lock for that of another",
+        "data/leftovers.py",
+        "path != own and ",
+        "",
+        (STORE_LEFTOVERS + "test_killed_writers_leave_nothing_for_long",),
+    ),
+    Mutant(
+        "young stores without a lock are removed",
+        "data/leftovers.py",
+        "_last_written(store) >= seconds",
+        "_last_written(store) >= 0",
+        (STORE_LEFTOVERS + "test_a_folder_that_was_written_to_just_now_is_left_alone",),
+    ),
+    Mutant(
+        "of what is written last into a store only its own folder counts",
+        "data/leftovers.py",
+        "    return max(found)\n",
+        "    return found[0]\n",
+        (STORE_LEFTOVERS + "test_a_folder_that_was_written_to_just_now_is_left_alone",),
+    ),
+    Mutant(
+        "stores of other names are removed",
+        "data/leftovers.py",
+        "if own and own[1] == name]",
+        "if own]",
+        (STORE_LEFTOVERS + "test_stores_of_similar_names_are_left_alone",),
+    ),
+    Mutant(
+        "the lock of a store is left",
+        "data/writing.py",
+        "for left in {temporary, locked}:",
+        "for left in {temporary}:",
+        (STORE_LEFTOVERS + "test_killed_writers_leave_nothing_for_long",),
+    ),
+    Mutant(
+        "values far from those of a file are not said",
+        "preparing.py",
+        "if survey.smallest < survey.largest else []",
+        "if False else []",
+        (FAR_OFF + "test_a_value_in_a_file_beside_which_all_others_drown_is_said",),
+    ),
+    Mutant(
+        "values far from all others, which are equal, are not said",
+        "likelihoods/real_valued.py",
+        "usual = rest or abs(middle)",
+        "usual = rest",
+        (FAR_OFF + "test_one_value_far_from_equal_ones_is_said",),
+    ),
+    Mutant(
+        "a value other than zero is far off",
+        "likelihoods/real_valued.py",
+        "usual == 0.0 or ",
+        "",
+        (FAR_OFF + "test_one_value_that_differs_is_not_far_off_for_that",),
+    ),
+    Mutant(
+        "only one value of a file may be far off",
+        "data/moments.py",
+        "    others = min(n, MOST) - len(ends)\n",
+        "    others = min(n, 100) - len(ends)\n",
+        (FAR_OFF + "test_as_many_may_be_far_off_as_in_memory",),
+    ),
+    Mutant(
+        "the ends of a file are those of its first rows",
+        "data/parquet/rows.py",
+        "for each in found.summaries for own in each.ends",
+        "for each in found.summaries[:1] for own in each.ends",
+        (FAR_OFF + "test_as_many_may_be_far_off_as_in_memory",),
+    ),
+    Mutant(
+        "integers of a file are rounded without a word",
+        "preparing.py",
+        "if survey.rounded is not None:",
+        "if False:",
+        (FAR_OFF + "test_integers_of_a_file_that_floats_cannot_hold_are_said",),
+    ),
+    Mutant(
+        "observed cells are suggested without a word",
+        "posterior/suggest.py",
+        "    if observed is None:\n        warnings",
+        "    if False:\n        warnings",
+        ("tests/test_suggest_forgotten.py::test_that_observed_cells_may_be_suggested_is_said",),
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import prod
 
 import numpy as np
@@ -24,7 +25,10 @@ def candidate_cells(
     seed: int,
     most: int | None = None,
 ) -> IntArray:
-    """All unobserved cells, (n, D), or a random sample if there are very many."""
+    """All unobserved cells, (n, D), or a random sample if there are very many.
+
+    All cells, if the observations were not kept.
+    """
     n_cells = prod(shape)
     most = MOST_CANDIDATES if most is None else most
     if n_cells <= most:
@@ -38,6 +42,19 @@ def candidate_cells(
         cells = np.unique(rng.integers(0, n_cells, most))
     coords = np.stack(np.unravel_index(cells, shape), axis=1)
     return np.asarray(coords[~is_observed(coords, observed)])
+
+
+def cells_to_suggest(shape: tuple[int, ...], observed: Observations | None, seed: int) -> IntArray:
+    """The candidates, with a warning if it is not known which of them were observed."""
+    if observed is None:
+        warnings.warn(
+            "The model did not keep the observations, which were too many or not in memory, so "
+            "cells that were observed may be among those suggested; give those that may be "
+            "measured as candidates=.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return candidate_cells(shape, observed, seed)
 
 
 def is_observed(coords: IntArray, observed: Observations | None) -> NDArray[np.bool_]:

@@ -51,13 +51,14 @@ def doubt_table(fitted: Fitted, contents: Contents) -> str:
     """Cells the model knows least about."""
     found = contents.doubts
     expected = "probability of 1" if fitted.is_binary else "expected"
+    which = "Cells, perhaps observed ones," if fitted.observed is None else "Unobserved cells"
     return _cell_table(
         "Most uncertain cells",
         fitted,
         contents,
         found.coords,
         {expected: found.mean, "its error bar": found.deviation},
-        "Unobserved cells with the most uncertain expected values, out of "
+        f"{which} with the most uncertain expected values, out of "
         f"{found.n_searched:,} checked: these are the most worth measuring.",
     )
 
