@@ -27,10 +27,10 @@ from bayesring.data.parquet.rows import (
     NO_ROWS,
     Survey,
     Tallied,
-    digest_of_group,
+    digests_of_rows,
     in_given_order,
-    rows_of_group,
     survey_of,
+    take_rows,
     tallied,
 )
 from bayesring.data.parquet.shuffling import (
@@ -87,20 +87,6 @@ def joint_tally(parts: Sequence[Tallied], names: Sequence[str]) -> Tallied:
         counts.append(totals)
     summaries = [each for part in parts for each in part.summaries]
     return Tallied(tuple(levels), tuple(counts), summaries)
-
-
-def take_rows(
-    files: RowSource, groups: Sequence[Group], coding: Coding, rows: NDArray[np.int64]
-) -> list[IntArray]:
-    """The rows with these sorted numbers that have a value; runs on a worker."""
-    coders = make_coders(files, coding.labels)
-    return [rows_of_group(files, coding, coders, rows, group) for group in groups]
-
-
-def digests_of_rows(files: RowSource, groups: Sequence[Group], coding: Coding) -> list[str]:
-    """What tells the rows of each group apart from others; runs on a worker."""
-    coders = make_coders(files, coding.labels)
-    return [digest_of_group(files, coding, coders, group) for group in groups]
 
 
 def code_lane(

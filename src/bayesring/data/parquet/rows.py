@@ -211,6 +211,20 @@ def rows_of_group(
     return out[: lane.fill(out)] if n else out
 
 
+def take_rows(
+    files: RowSource, groups: Sequence[Group], coding: Coding, rows: NDArray[np.int64]
+) -> list[IntArray]:
+    """The same of several groups; runs on a worker."""
+    coders = make_coders(files, coding.labels)
+    return [rows_of_group(files, coding, coders, rows, group) for group in groups]
+
+
+def digests_of_rows(files: RowSource, groups: Sequence[Group], coding: Coding) -> list[str]:
+    """What tells the rows of each group apart from others; runs on a worker."""
+    coders = make_coders(files, coding.labels)
+    return [digest_of_group(files, coding, coders, group) for group in groups]
+
+
 def in_given_order(found: Sequence[IntArray]) -> Chunk:
     """Rows of several groups."""
     rows = np.concatenate(found)
