@@ -13,7 +13,7 @@ from scipy.special import expit, logsumexp
 from sklearn.exceptions import NotFittedError
 
 from bayesring import TensorRing, TensorRingClassifier, compare, load
-from bayesring.likelihoods.real_valued import LEVELS
+from bayesring.model.tails import NORMAL_TAILS
 from tests.simulated_rings import (
     NAMES,
     QUICK,
@@ -94,7 +94,7 @@ def test_it_is_the_density_of_the_model_whatever_calibrates_intervals(rings):
     ring, (X, y) = rings["Gaussian"], simulated("Gaussian", seed=1)
     posterior, before = ring.posterior_, ring.log_likelihood(X, y)
     ends, replicates = ring.predict_interval(X), ring.to_datatree()["posterior_predictive"]["y"]
-    wider = replace(posterior.likelihood, tails=tuple(2 * stats.norm.ppf(LEVELS)))
+    wider = replace(posterior.likelihood, tails=tuple(2 * NORMAL_TAILS))
     try:
         ring.posterior_ = replace(posterior, likelihood=wider)
         assert np.all(ring.predict_interval(X)[1] > ends[1])
