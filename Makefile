@@ -58,7 +58,7 @@ kills: setup  ## kill fits at 200 random moments and see that they go on with th
 	$(BIN)/python -m tests.checkpoint.kills --kills $(or $(KILLS),200)
 
 # make mutants ONLY=checkpoint JOBS=1     a part of them: pattern of file or name, mutants at a time
-mutants: setup  ## plant some 550 bugs, one at a time, and see that tests notice each; under an hour
+mutants: setup  ## plant more than 600 bugs, one at a time, and see that tests notice each; under an hour
 	$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),2) $(if $(ONLY),--only '$(ONLY)')
 
 .PHONY: fuzz soak
