@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -206,6 +207,20 @@ def test_variables_of_others_in_a_result_are_not_replaced(tmp_path, ending, grou
     with pytest.raises(FileExistsError, match="--force replaces it"):
         check_replaced(path, "result", False)
     check_replaced(path, "result", True)
+
+
+def test_workbooks_with_other_sheets_are_not_replaced(tmp_path):
+    """Seen to fail: they were deleted with the result."""
+    path, result = (
+        str(tmp_path / "out.xlsx"),
+        pd.DataFrame({name: [1.0] for name in ("a", "mean", "std", "lower", "upper")}),
+    )
+    result.to_excel(path, index=False)
+    check_replaced(path, "result", False)
+    with pd.ExcelWriter(path, mode="a") as book:
+        pd.DataFrame({"mine": [1]}).to_excel(book, sheet_name="mine", index=False)
+    with pytest.raises(FileExistsError, match="--force replaces it"):
+        check_replaced(path, "result", False)
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from bayesring import TensorRing, TensorRingClassifier
+from bayesring import TensorRing, TensorRingClassifier, load
 from bayesring.data.givenfeatures import open_features
 from bayesring.data.unpadded import unpadded
 
@@ -122,6 +122,31 @@ def test_classes_are_sorted_and_of_the_kind_of_the_labels(one, other, kind):
 )
 def test_what_is_no_label(y, message):
     refused(lambda: TensorRingClassifier(1, **SETTINGS).fit(ROWS[: len(y)], y), message)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (b"no", b"yes", "bytes_"),
+        (np.datetime64("2020-01-01"), np.datetime64("2021-01-01"), "datetime64"),
+        (1j, 2j, "complex128"),
+    ],
+)
+def test_labels_that_no_file_holds_are_refused_before_the_fit(one, other, told):
+    """Seen to fail: the model was saved, and refused when it was loaded."""
+    expected = f"y holds labels of type {told}, but they must be text, numbers or booleans"
+    y = np.array([other, one] * 20)
+    refused(lambda: TensorRingClassifier(1, **SETTINGS).fit(ROWS, y), expected)
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (False, True), (0.5, 1.5)])
+def test_numbers_among_objects_are_labels(tmp_path, one, other):
+    """Seen to fail: the model could not be saved."""
+    ring = TensorRingClassifier(1, **SETTINGS).fit(ROWS, np.array([other, one] * 20, dtype=object))
+    ring.save(tmp_path / "m.ring")
+    found = load(tmp_path / "m.ring").classes_
+    assert found.tolist() == [one, other]
+    assert found.dtype.kind in "ibf"
 
 
 def test_padded_text_and_numbers_stay_arrays():

@@ -99,6 +99,14 @@ def test_the_only_copy_of_a_result_is_put_back(tmp_path):
     assert snapshot(place) == before
 
 
+def test_names_that_are_cut_are_nobodys(tmp_path):
+    """Seen to fail: what was left of a store with a longer name was removed, its only copy."""
+    left = make(tmp_path / f".{'n' * leftovers.CUT}.00000001.old")
+    write(tmp_path / ("n" * leftovers.CUT), "{}", ZARR)
+    assert left.is_dir()
+    assert len(names(tmp_path)) == 2
+
+
 def test_the_latest_of_old_stores_is_put_back_and_only_a_whole_one(tmp_path):
     make(tmp_path / ".x.zarr.00000000.old", STORE | {"t/0": "older"})
     latest = make(tmp_path / ".x.zarr.11111111.old", STORE | {"t/0": "latest"})

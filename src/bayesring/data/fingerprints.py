@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,12 @@ KEYS = (1, 2)
 """A sum for each: together they have 128 bits."""
 
 
-def digest_of_rows(rows: IntArray) -> str:
-    """Of coded rows in their order."""
-    return hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
+def digest_of_rows(parts: Iterable[IntArray]) -> str:
+    """Of coded rows in their order, which come in parts."""
+    total = hashlib.sha256()
+    for rows in parts:
+        total.update(np.ascontiguousarray(rows).data)
+    return total.hexdigest()
 
 
 def sum_of_hashes(data: Observations) -> NDArray[np.uint64]:

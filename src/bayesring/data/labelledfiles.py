@@ -20,9 +20,10 @@ from bayesring.data.heaps import check_heaps
 Reading = Callable[[], AbstractContextManager[None]]
 """Turns errors of the library into one sentence about the file."""
 COORDINATE_ENCODING = ("calendar", "bounds", "grid_mapping", "climatology")
-TIME_ENCODING = ("units", "dtype", "_FillValue", "missing_value")
+TIME_ENCODING = ("units", "dtype", "_FillValue")
 """Of times that are whole numbers of their units; others would not be exact."""
-PACKING = ("scale_factor", "add_offset")
+PACKING = ("scale_factor", "add_offset", "_Unsigned", "missing_value")
+"""What says that the numbers of a file stand for others: such times are written anew."""
 NETCDF_ENCODING = (
     *("zlib", "complevel", "shuffle", "fletcher32", "chunksizes", "original_shape"),
     *("compression", "compression_opts", "grid_mapping"),

@@ -27,6 +27,9 @@ SECONDS_TO_LOCK = 10
 """Age from which an unlocked temporary file is considered abandoned."""
 HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{8}\.(tmp|old)")
 """The same, and names of stores about to be removed."""
+CUT = 255 - len("..12345678.tmp")
+"""Bytes of a name to which writers cut it, so that its hidden name is none too long for a file:
+from there on, different names may have the same."""
 CHUNK = re.compile(r"c|(c\.)?\d+(\.\d+)*")
 """Names of files with a chunk of an array, or with a part of its numbers."""
 UNFINISHED = re.compile(r".+\.[0-9a-f]{32}\.partial")
@@ -89,6 +92,8 @@ def _is_held(path: Path) -> bool:
 def _named_after(place: str) -> list[tuple[Path, str]]:
     """What has the name of something unfinished, `tmp`, or `old` that belongs to `place`."""
     folder, name = os.path.split(place)
+    if len(os.fsencode(name)) >= CUT:
+        return []
     found = [(each, HIDDEN.fullmatch(each)) for each in os.listdir(folder or ".")]
     return [(Path(folder, each), own[2]) for each, own in found if own and own[1] == name]
 

@@ -68,9 +68,11 @@ def write_sheet(path: str | os.PathLike[str], table: Any) -> None:
 
 
 def header_of_sheet(path: str) -> list[str]:
-    """Names of the columns of the first sheet."""
+    """Names of the columns of the only sheet; none if there are others."""
     book = import_openpyxl().load_workbook(path, read_only=True)
     try:
+        if len(book.sheetnames) != 1:
+            return []
         rows = book.worksheets[0].iter_rows(max_row=1, values_only=True)
         return [_text(cell) for cell in next(rows, ())]
     finally:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from bayesring.data.labels import learn_column
 from bayesring.model.types import IntArray
 
+STORABLE = "Uiufb"
+"""Kinds of labels that model files hold."""
 TEXTS = (nw.String, nw.Categorical, nw.Enum, nw.Object)
 """Types of columns that may hold text."""
 
@@ -34,12 +36,19 @@ def learn_labels(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArra
     kinds = set(map(type, labels)) if labels.dtype == object else {labels.dtype.type}
     if all(issubclass(kind, str) for kind in kinds):
         return learn_column(labels, name)
+    if labels.dtype == object and len(kinds) == 1:  # of numbers or booleans, say
+        labels = np.array(labels.tolist())
     try:
         found, places = np.unique(labels, return_inverse=True)
     except TypeError:
         raise ValueError(
             f"{name} holds labels of different kinds, which cannot be sorted."
         ) from None
+    if found.dtype.kind not in STORABLE:
+        told = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"{name} holds labels of type {told}, but they must be text, numbers or booleans."
+        )
     return found, places
 
 

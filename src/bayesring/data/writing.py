@@ -21,14 +21,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bayesring.data.leftovers import SECONDS_TO_LOCK, TEMPORARY, hold, tidy
+from bayesring.data.leftovers import CUT, SECONDS_TO_LOCK, TEMPORARY, hold, tidy
 from bayesring.data.zarrstores import foreign_entry
 from bayesring.wording import shown
 
 ZARR, PARQUET = "Zarr", "Parquet"
 """Formats that are a folder; of Parquet, only clusters write folders, and replace none."""
-MOST_BYTES = 255
-"""Maximum length of a file name."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors that say that a file has no room."""
 MOST_LINKS = 40
@@ -268,8 +266,7 @@ def _refusal(text: str, error: OSError) -> OSError:
 def _unused_name(place: str, suffix: str) -> Path:
     """A hidden name next to `place` that shows what it belongs to."""
     folder, name = os.path.split(place)
-    most = MOST_BYTES - len(f"..12345678.{suffix}")
-    while len(os.fsencode(name)) > most:
+    while len(os.fsencode(name)) > CUT:
         name = name[:-1]
     while True:
         found = Path(folder, f".{name}.{secrets.token_hex(4)}.{suffix}")

@@ -192,9 +192,15 @@ class ParquetRows:
 
 
 def digest_of_group(files: RowSource, coding: Coding, coders: Sequence[Coder], group: Group) -> str:
-    """Of the rows of a group that have a value."""
-    every = group.first + np.arange(group.n_rows)
-    return digest_of_rows(rows_of_group(files, coding, coders, every, group))
+    """Of the rows of a group that have a value, a part at a time."""
+    lane = Lane(files, coding, coders, iter(()))
+
+    def coded(part: RowBatch) -> IntArray:
+        rows = np.empty((len(part.batch), len(files.modes) + 1), dtype=np.int32)
+        lane.write(part, rows)
+        return rows
+
+    return digest_of_rows(map(coded, files.observed(group)))
 
 
 def rows_of_group(
