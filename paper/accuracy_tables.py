@@ -28,7 +28,8 @@ BEFORE = (
     "† computed before K and cap were chosen on inner splits: K by test error, cap at its default."
 )
 WITH_PREDICTIONS = (
-    "‡ predictions included, and on a machine with other work; SMURFF may have had fewer threads."
+    "‡ measured earlier on another machine with other work, predictions included; SMURFF may have "
+    "had fewer threads."
 )
 OLDER = (
     "§ measured before automatic run length and the intercept of binary data; to be measured anew."
