@@ -385,3 +385,15 @@ def test_damaged_texts_of_netcdf_are_found_before_hdf5_loops(tmp_path):
         path.write_bytes(changed)
         with pytest.raises(ValueError, match=r"is not a \.nc file: the texts at byte [0-9,]+ are"):
             read_data(str(path))
+
+
+def test_files_that_cannot_be_opened_end_in_silence(tmp_path):
+    """Seen to fail: h5netcdf asks a file that it did not finish to open whether it is writable."""
+    from h5netcdf import File
+
+    array = xr.DataArray(np.zeros((2, 3)), dims=("a", "b"), name="v")
+    array.to_netcdf(tmp_path / "in.nc", engine="h5netcdf")
+    read_data(str(tmp_path / "in.nc"))
+    half_made = File.__new__(File)
+    half_made._closed = half_made._close_h5file = False
+    half_made.close()

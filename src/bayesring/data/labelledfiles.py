@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +84,17 @@ def _opened(path: str, reading: Reading) -> Any:
         with reading():
             if not _is_zarr(path):
                 check_heaps(path)  # before HDF5 does, because it may never end
+                _let_end_in_silence()
             return xr.open_dataset(path, decode_coords="all", **engine)
+
+
+def _let_end_in_silence() -> None:
+    """Files that h5netcdf fails to open lack what it asks for when they go, and Python says so."""
+    with suppress(ImportError):
+        from h5netcdf import File
+
+        if not hasattr(File, "_writable"):
+            File._writable = False
 
 
 def write_labelled(
